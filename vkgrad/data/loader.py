@@ -1,0 +1,200 @@
+"""Batches: shuffle by seed and epoch, gather ahead of time in a thread, hand out tensors.
+
+The thread only ever touches NumPy; tensors are made in the consumer's thread, as each batch is handed out. Nothing
+here reads a tensor back, so neither the loader nor its progress bar ever waits for the device.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkgrad.errors import DataError
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Batch = tuple[Array, ...]
+
+LOG_INTERVAL_S = 10.0  # between lines of a progress bar that goes to a file, where it cannot redraw itself
+
+
+class DataLoader:
+    """Iterate over arrays in batches, as tuples of tensors.
+
+    Shapes: every array is (N, ...); a batch holds (B, ...) of each, in the order given. The last batch of an epoch is
+    smaller when B does not divide N, unless `drop_last` (under `vg.jit` a smaller batch is traced a second time).
+
+    Each `iter()` is one epoch, numbered by `loader.epoch`, which may be set to resume. The order of an epoch depends on
+    N, the seed and its number alone: the stable argsort of N 64-bit words of Philox4x64-10 with the seed as its key
+    and the epoch as the highest word of its counter. NumPy promises these words to be the same in all its versions,
+    which it does not for its `permutation`.
+
+    Args:
+        arrays: NumPy arrays, or anything that `numpy.asarray` takes.
+        batch_size: B.
+        shuffle: draw a new order every epoch; else the order of the arrays.
+        seed: an int from 0 to 2**128 - 1, or a key from `vg.random.key`.
+        drop_last: leave out a last batch smaller than B.
+        transform: called with the gathered arrays of a batch, in the thread; returns those to hand out instead.
+        prefetch: how many batches to gather ahead; 0 gathers in the caller's thread.
+        progress: show a progress bar on standard error; a text stands before it.
+        as_numpy: hand out NumPy arrays (always copies) instead of tensors.
+
+    Raises:
+        DataError: the arrays do not agree in N, or an argument is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> images, labels = np.zeros((10, 8, 8), np.uint8), np.arange(10, dtype=np.int32)
+        >>> loader = DataLoader(images, labels, batch_size=4, seed=1, as_numpy=True)
+        >>> [(x.shape, y.tolist()) for x, y in loader]
+        [((4, 8, 8), [3, 5, 2, 9]), ((4, 8, 8), [7, 0, 8, 6]), ((2, 8, 8), [1, 4])]
+    """
+
+    def __init__(
+        self,
+        *arrays: Any,
+        batch_size: int,
+        shuffle: bool = True,
+        seed: Any = 0,
+        drop_last: bool = False,
+        transform: Callable[..., Any] | None = None,
+        prefetch: int = 2,
+        progress: bool | str = False,
+        as_numpy: bool = False,
+    ) -> None:
+        self.arrays = tuple(np.asarray(array) for array in arrays)
+        shapes = [array.shape for array in self.arrays]
+        if not shapes or any(not shape or shape[0] != shapes[0][:1][0] for shape in shapes):
+            raise DataError(f"DataLoader: arrays must agree in their first axis, not {shapes}")
+        if batch_size < 1 or prefetch < 0:
+            raise DataError(
+                f"DataLoader: batch_size must be at least 1 and prefetch at least 0, not {batch_size} and {prefetch}"
+            )
+        if drop_last and shapes[0][0] < batch_size:
+            raise DataError(
+                f"DataLoader: drop_last leaves no batch: {shapes[0][0]} examples are fewer than batch_size {batch_size}"
+            )
+        self.example_count: int = shapes[0][0]
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.drop_last = drop_last
+        self.transform = transform
+        self.prefetch = prefetch
+        self.progress = progress
+        self.as_numpy = as_numpy
+        self.epoch = 0
+        self._philox_key = _philox_key(seed)
+        self._bar: tqdm[Any] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of batches in an epoch."""
+        whole, rest = divmod(self.example_count, self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        epoch = self.epoch
+        self.epoch += 1
+        return self._with_progress(self._hand_out(self.order(epoch)))
+
+    def order(self, epoch: int) -> Array:
+        """Return the indices of all examples in the order of an epoch."""
+        if not self.shuffle:
+            return np.arange(self.example_count)
+        philox = np.random.Philox(key=self._philox_key, counter=epoch << 192)
+        return np.argsort(philox.random_raw(self.example_count), kind="stable")
+
+    def show(self, **values: float | str) -> None:
+        """Show values beside the progress bar of the running epoch; without a bar, do nothing.
+
+        Raises:
+            DataError: a value is a tensor, because reading it would make every step wait for the device.
+        """
+        for name, value in values.items():
+            if not isinstance(value, int | float | str | np.number):
+                raise DataError(
+                    f"DataLoader.show: {name} is a {type(value).__name__}; pass float({name}), every few steps only, "
+                    "because reading a tensor waits for the device"
+                )
+        if self._bar is not None:
+            self._bar.set_postfix(values, refresh=False)
+
+    def _gather(self, indices: Array) -> Batch:
+        batch = tuple(array[indices] for array in self.arrays)
+        if self.transform is None:
+            return batch
+        transformed = self.transform(*batch)
+        return transformed if isinstance(transformed, tuple) else (transformed,)
+
+    def _batches(self, order: Array) -> Generator[Batch, None, None]:
+        """Yield gathered batches, `prefetch` of them ahead of the consumer."""
+        starts = range(0, len(self) * self.batch_size, self.batch_size)
+        indices = (order[start : start + self.batch_size] for start in starts)
+        if self.prefetch == 0:
+            yield from map(self._gather, indices)
+            return
+        # One worker keeps the batches in order. An exception in it is raised by result(), in the consumer.
+        executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vkgrad-data")
+        try:
+            pending: deque[Future[Batch]] = deque()
+            for batch_indices in indices:
+                pending.append(executor.submit(self._gather, batch_indices))
+                if len(pending) > self.prefetch:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:  # also when the consumer drops the iterator half-way, which closes this generator
+            executor.shutdown(cancel_futures=True)
+
+    def _hand_out(self, order: Array) -> Generator[tuple[Any, ...], None, None]:
+        if self.as_numpy:
+            yield from self._batches(order)
+            return
+        from vkgrad import tensor  # here, so that reading data needs neither a device nor the rest of the package
+
+        with closing(self._batches(order)) as batches:
+            for batch in batches:
+                yield tuple(tensor(array) for array in batch)
+
+    def _with_progress(self, batches: Generator[tuple[Any, ...], None, None]) -> Iterator[tuple[Any, ...]]:
+        if self.progress is False:
+            yield from batches
+            return
+        from tqdm import tqdm
+
+        self._bar = bar = tqdm(
+            batches,
+            total=len(self),
+            desc=self.progress if isinstance(self.progress, str) else None,
+            unit="batch",
+            file=sys.stderr,
+            mininterval=0.1 if sys.stderr.isatty() else LOG_INTERVAL_S,
+        )
+        try:
+            with closing(batches):
+                yield from bar
+        finally:
+            bar.close()
+            self._bar = None
+
+
+def _philox_key(seed: Any) -> int:
+    """Return a seed, or the words of a `vg.random.key`, as the 128-bit key of Philox."""
+    if isinstance(seed, int | np.integer):
+        key = int(seed)
+    else:
+        words = np.asarray(seed)
+        if words.dtype.kind != "u" or words.size * words.itemsize > 16:
+            raise DataError(f"DataLoader: seed must be an int or a random key, not {seed!r}")
+        key = int.from_bytes(words.astype(words.dtype.newbyteorder("<")).tobytes(), "little")
+    if not 0 <= key < 2**128:
+        raise DataError(f"DataLoader: seed must be from 0 to 2**128 - 1, not {key}")
+    return key
