@@ -56,6 +56,10 @@ class ShaderError(VulkanError, ValueError):
     """GLSL or SPIR-V that was refused; the text carries the compiler's words."""
 
 
+class CompilerError(VulkanError):
+    """No GLSL compiler was found, or the one that was found cannot run; the text says how to get one."""
+
+
 class DeviceClosedError(VulkanError):
     """The device was closed before this use."""
 
