@@ -25,7 +25,9 @@ def test_roundtrip(tmp_path: Path, dtype: np.dtype, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "array", [VALUES[::-1, :, ::2], VALUES.T, np.array(7), np.zeros((0, 4))], ids=lambda a: a.shape
+    "array",
+    [VALUES[::-1, :, ::2], VALUES.T, np.array(7), np.zeros((0, 4))],
+    ids=["flipped", "transposed", "0-d", "empty"],
 )
 def test_roundtrip_any_layout(tmp_path: Path, array: np.ndarray) -> None:
     write_idx(tmp_path / "array.idx", array.astype(np.int16))
