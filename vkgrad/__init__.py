@@ -1,0 +1,1 @@
+"""vkgrad: a small deep-learning framework that trains through Vulkan."""
