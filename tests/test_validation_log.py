@@ -15,6 +15,12 @@ VK_OBJECT_TYPE_INSTANCE; | MessageID = 0xd7fa5f44 | Khronos Validation Layer Act
 VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT.
     Current Disables: None.
 """
+NEWER_ACTIVE = """\
+Validation Information: [ WARNING-CreateInstance-status-message ] | MessageID = 0x23dfd876
+vkCreateInstance(): Khronos Validation Layer Active:
+    Current Enables: VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT.
+    Current Disables: None.
+"""
 WITHOUT_SYNCHRONIZATION = ACTIVE.replace("SYNCHRONIZATION_VALIDATION", "BEST_PRACTICES")
 PROGRESS = "....                                                                     [100%]\n4 passed in 0.10s\n"
 HAZARD = (
@@ -27,18 +33,22 @@ VUID = (
     "Object 0: handle = 0x3; | MessageID = 0x5 | The Vulkan spec says (registry.html#VUID-vkCmdDispatch-None-02699)\n"
 )
 NEWER_VUID = "Validation Error: [ VUID-vkCmdDispatch-None-08114 ] | MessageID = 0x30b6e267\nvkCmdDispatch(): some\n"
+NEWER_HAZARD = "Validation Error: [ SYNC-HAZARD-READ-AFTER-WRITE ] | MessageID = 0xe4d96472\nvkQueueSubmit(): READ\n"
 NAMELESS_ERROR = "X(ERROR / SPEC): msgNum: 2 - Validation Error: [ UNASSIGNED-DrawState-QueryNotReset ] Object 0\n"
 WARNING = "X(WARN / SPEC): msgNum: 3 - Validation Warning: [ UNASSIGNED-something-slow ] Object 0\n"
 UNKNOWN_FORM = "{'id': 'SYNC-HAZARD-WRITE-AFTER-WRITE'}\n"
 
 
-def test_a_quiet_active_layer_is_clean_and_shows_no_hazard() -> None:
-    assert judge("clean", ACTIVE + PROGRESS) == (True, "as shipped: 0 hazards, 0 other errors, 0 warnings")
-    passed, sentence = judge("hazards", ACTIVE + PROGRESS)
+@pytest.mark.parametrize("active", [ACTIVE, NEWER_ACTIVE], ids=["1.3.239", "1.4.309"])
+def test_a_quiet_active_layer_is_clean_and_shows_no_hazard(active: str) -> None:
+    assert judge("clean", active + PROGRESS) == (True, "as shipped: 0 hazards, 0 other errors, 0 warnings")
+    passed, sentence = judge("hazards", active + PROGRESS)
     assert not passed and "the layer saw no hazard" in sentence
 
 
-@pytest.mark.parametrize("complaint", [HAZARD, VUID, NEWER_VUID, NAMELESS_ERROR], ids=lambda text: text[:24])
+@pytest.mark.parametrize(
+    "complaint", [HAZARD, VUID, NEWER_HAZARD, NEWER_VUID, NAMELESS_ERROR], ids=lambda text: text[:24]
+)
 def test_any_complaint_spoils_the_clean_arm(complaint: str) -> None:
     passed, sentence = judge("clean", ACTIVE + PROGRESS + complaint + PROGRESS)
     assert not passed

@@ -17,7 +17,9 @@ MESSAGE = re.compile(r"Validation (?P<severity>Error|Warning|Performance Warning
 ACTIVE = re.compile(r"Validation Layer Active:(?P<settings>.*?)Current Disables", re.DOTALL)
 SYNCHRONIZATION = re.compile(r"SYNCHRONIZATION_VALIDATION|validate_sync")
 
-SHOWN_COUNT = 5  # full messages to print when there are complaints; they are long and mostly alike
+# Messages to print when there are complaints, and characters of each: they are long and mostly alike.
+SHOWN_COUNT = 5
+SHOWN_LENGTH = 700
 
 
 class UnusableLogError(Exception):
@@ -73,7 +75,8 @@ def judge(expectation: str, log: str) -> tuple[bool, str]:
         return True, f"with barriers left out: {verdict}"
     if verdict.hazards or verdict.errors:
         counts = [f"{count:6d} {name}" for name, count in (verdict.hazards + verdict.errors).most_common()]
-        texts = [line for line in log.splitlines() if MESSAGE.search(line)][:SHOWN_COUNT]
+        starts = [message.start() for message in MESSAGE.finditer(log)]
+        texts = [log[start : start + SHOWN_LENGTH] for start in starts[:SHOWN_COUNT]]
         return False, "\n".join([str(verdict), *counts, *texts])
     return True, f"as shipped: {verdict}"
 
