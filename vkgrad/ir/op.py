@@ -1,0 +1,103 @@
+"""The complete record of one primitive, and the registry of all of them.
+
+An `Op` refuses to exist with a field missing: that it has no gradient is said (`NOT_DIFFERENTIABLE`), not left out.
+Tests, docs, fusibility and error prefixes are derived from the record. What each primitive means is in `vkgrad.ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from vkgrad.ir.dtypes import DType
+
+Shape = tuple[int, ...]
+
+
+class Family(Enum):
+    """What kind of kernel computes a primitive."""
+
+    LEAF = "leaf"  # a value that is already in memory
+    SOURCE = "source"  # made from nothing: constants and counters
+    ELEMENTWISE = "elementwise"
+    VIEW = "view"  # changes only a layout; never runs
+    REDUCTION = "reduction"
+    CONTRACTION = "contraction"
+    INDEXED = "indexed"  # addresses depend on values
+
+
+class _Statement:
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+ZERO = _Statement("ZERO")  # piecewise constant: the gradient is zero wherever it exists
+NOT_DIFFERENTIABLE = _Statement("NOT_DIFFERENTIABLE")  # integers and masks: asking is an error
+
+GradRule = Callable[..., tuple]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Op:
+    """One primitive.
+
+    name       the one name it has
+    family     which kernel computes it
+    arity      number of inputs
+    shape      (input shapes, **attributes) -> output shape; raises `ShapeError`
+    dtype      (input dtypes, **attributes) -> output dtype; raises `DTypeError`
+    numpy      (*arrays, **attributes) -> array: the meaning
+    glsl       for element-wise ops, the expression with {x}, {y}, {z} and {type}; None for families with a template
+    grad       (g, out, *inputs, **attributes) -> one node or ZERO per input; or ZERO or NOT_DIFFERENTIABLE for all
+    samples    where tests and benchmarks look; see `vkgrad.ops.samples`
+    layout     for views, (Layout, **attributes) -> Layout, or None where only a copy can do it
+    inexact    the GLSL version is only as good as single precision, so doubles are refused on Vulkan
+    init, combine   for reductions: the identity by dtype, and the GLSL that joins {x} and {y}
+    """
+
+    name: str
+    family: Family
+    arity: int
+    shape: Callable[..., Shape]
+    dtype: Callable[..., DType]
+    numpy: Callable[..., Any]
+    grad: GradRule | _Statement
+    samples: Any
+    glsl: str | Mapping[str, str] | None = None
+    layout: Callable[..., Any] | None = None
+    inexact: bool = False
+    init: Callable[[DType], Any] | None = None
+    combine: str | Mapping[str, str] | None = None
+    doc: str = field(default="")
+
+    def __post_init__(self) -> None:
+        def need(present: bool, what: str) -> None:
+            if not present:
+                raise TypeError(f"op {self.name!r} ({self.family.value}) must state {what}")
+
+        need(callable(self.shape) and callable(self.dtype), "its shape and dtype rules")
+        need(callable(self.numpy), "its meaning on NumPy arrays")
+        need(callable(self.grad) or isinstance(self.grad, _Statement), "its gradient, ZERO or NOT_DIFFERENTIABLE")
+        need(self.samples is not None, "the samples that tests draw")
+        need((self.glsl is not None) == (self.family is Family.ELEMENTWISE), "GLSL exactly if it is element-wise")
+        need((self.layout is not None) == (self.family is Family.VIEW), "a layout rule exactly if it is a view")
+        need((self.init is not None) == (self.family is Family.REDUCTION), "init and combine exactly if it is a reduction")
+        need((self.combine is not None) == (self.family is Family.REDUCTION), "combine exactly if it is a reduction")
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+OPS: dict[str, Op] = {}
+
+
+def register(op: Op) -> Op:
+    if op.name in OPS:
+        raise TypeError(f"op {op.name!r} is registered twice")
+    OPS[op.name] = op
+    return op

@@ -1,0 +1,213 @@
+"""Arithmetic, order and choice, element by element.
+
+Floats follow IEEE 754 and NumPy; integers wrap. Where NumPy leaves a result to the processor (a float outside the range
+of the integer it is cast to) one answer is chosen here, so that every device gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vkgrad.ir import build as b
+from vkgrad.ir.node import Node
+from vkgrad.ir.op import ZERO
+from vkgrad.ops.families import casting, choosing, elementwise, floating, numeric
+from vkgrad.ops.samples import edges, inf, nan, uniform
+
+SPECIAL = edges(0.0, -0.0, 1.0, -1.0, inf, -inf, nan)
+
+
+def times_derivative(g: Node, derivative: Node) -> Node:
+    """`g * derivative`, but 0 where `g` is 0 even if the derivative is infinite or NaN.
+
+    Every rule whose derivative is not finite everywhere goes through here: otherwise the branch that `where` did not
+    take, whose `g` is 0, would send back 0 * inf = NaN. It is a primitive whose own gradient is written with itself, so
+    it stays clean at every order, and a point where `g` happens to be 0 keeps its second derivative.
+    """
+    return b.apply("multiply_no_nan", derivative, g)
+
+
+def _kept(meaning: Callable) -> Callable:
+    """`meaning`, with its result cast to the operands' type: NumPy 1.26 widens 0-d arrays beside Python floats."""
+    return lambda *operands, **attributes: np.asarray(meaning(*operands, **attributes)).astype(operands[0].dtype)
+
+
+# ---- sums and products
+elementwise(
+    "add", arity=2, dtype=numeric, numpy=np.add, glsl="{x} + {y}", grad=lambda g, out, x, y: (g, g),
+    samples=uniform(-4, 4) + SPECIAL,
+)  # fmt: skip
+elementwise(
+    "subtract", arity=2, dtype=numeric, numpy=np.subtract, glsl="{x} - ({y})", grad=lambda g, out, x, y: (g, -g),
+    samples=uniform(-4, 4) + SPECIAL,
+)  # fmt: skip
+elementwise(
+    "multiply", arity=2, dtype=numeric, numpy=np.multiply, glsl="{x} * {y}", grad=lambda g, out, x, y: (g * y, g * x),
+    samples=uniform(-4, 4) + SPECIAL,
+)  # fmt: skip
+elementwise(
+    "multiply_no_nan", arity=2, dtype=floating, numpy=lambda x, y: np.where(y == 0, np.zeros_like(x), x * y),
+    glsl="({y} == 0 ? {type}(0) : {x} * {y})",
+    grad=lambda g, out, x, y: (times_derivative(g, y), times_derivative(g, x)),
+    samples=uniform(-4, 4) + SPECIAL, doc="x * y, but 0 where y is 0, whatever x is.",
+)  # fmt: skip
+elementwise(
+    "divide", arity=2, dtype=floating, numpy=np.divide, glsl="{x} / {y}",
+    grad=lambda g, out, x, y: (
+        times_derivative(g, b.apply("reciprocal", y)),
+        times_derivative(g, -(out / y)),
+    ),
+    samples=uniform(-4, 4, (0.5, 4)) + SPECIAL,
+)  # fmt: skip
+
+
+# ---- division that rounds down. By zero, integers give 0 (as NumPy does, which also warns); floats give NaN or inf.
+elementwise(
+    "floor_divide", arity=2, dtype=numeric, numpy=np.floor_divide, glsl="floor_divide({x}, {y})", grad=ZERO,
+    samples=uniform(-9, 9) + SPECIAL, doc="floor(x / y), exactly.",
+)  # fmt: skip
+elementwise(
+    "remainder", arity=2, dtype=numeric, numpy=np.remainder, glsl="floor_remainder({x}, {y})",
+    grad=lambda g, out, x, y: (g, times_derivative(g, -b.apply("floor_divide", x, y))),
+    samples=uniform(-9, 9) + SPECIAL, doc="x - floor_divide(x, y) * y, exactly; it has the sign of y.",
+)  # fmt: skip
+
+
+# ---- powers
+def _numpy_pow(x: Any, y: Any) -> Any:
+    if x.dtype.kind == "f":
+        return np.power(x, y)
+    # NumPy refuses integers to negative powers. A kernel cannot raise, so they are 1/x**-y without its fraction.
+    whole = np.power(x, np.maximum(y, 0))
+    if x.dtype.kind == "u":
+        return whole
+    odd = np.where(y % 2 == 0, 1, x)
+    return np.where(y >= 0, whole, np.where((x == 1) | (x == -1), odd, 0)).astype(x.dtype)
+
+
+def _pow_grad(g: Node, out: Node, x: Node, y: Node) -> tuple:
+    at_zero = b.apply("equal", x, 0)
+    # y * x**(y - 1) at x = y = 0 is 0 * inf; x**0 is constant there, so another exponent stands in.
+    exponent = b.apply("where", b.apply("logical_and", at_zero, b.apply("equal", y, 0)), 0, y - 1)
+    # x**y * log(x) at x = 0 is 0 * -inf; for y >= 0 it is taken as the limit from y > 0, which is 0.
+    base = b.apply("where", b.apply("logical_and", at_zero, y >= 0), 1, x)
+    return (
+        times_derivative(g, y * b.apply("pow", x, exponent)),
+        times_derivative(g, out * b.apply("log", base)),
+    )
+
+
+elementwise(
+    "pow", arity=2, dtype=numeric, numpy=_numpy_pow,
+    glsl={"f": "pow_f32({x}, {y})", "i": "pow_int({x}, {y})", "u": "pow_int({x}, {y})"},
+    grad=_pow_grad, samples=uniform(0.1, 4, (-3, 3)) + SPECIAL + edges(0.5, 2.0, 3.0), inexact=True,
+    doc="x ** y; 0 ** 0 is 1. An integer to a negative power is 1 / x**-y without its fraction, 0 if x is 0.",
+)  # fmt: skip
+elementwise(
+    "square", dtype=numeric, numpy=np.square, glsl="{x} * {x}", grad=lambda g, out, x: (g * (x * 2),),
+    samples=uniform(-4, 4) + SPECIAL,
+)  # fmt: skip
+elementwise(
+    "sqrt", dtype=floating, numpy=np.sqrt, glsl="sqrt({x})",
+    grad=lambda g, out, x: (times_derivative(g, 0.5 / out),), samples=uniform(0.1, 4) + SPECIAL,
+)  # fmt: skip
+elementwise(
+    "rsqrt", dtype=floating, numpy=_kept(lambda x: 1 / np.sqrt(x)), glsl="{type}(1) / sqrt({x})",
+    grad=lambda g, out, x: (times_derivative(g, -0.5 * (out / x)),), samples=uniform(0.1, 4) + SPECIAL,
+    doc="1 / sqrt(x).",
+)  # fmt: skip
+elementwise(
+    "cbrt", dtype=floating, numpy=np.cbrt, glsl="cbrt_f32({x})", inexact=True,
+    grad=lambda g, out, x: (times_derivative(g, 1 / (out * out * 3)),), samples=uniform(-4, 4) + SPECIAL,
+    doc="The real cube root, also of negative numbers.",
+)  # fmt: skip
+elementwise(
+    "reciprocal", dtype=floating, numpy=_kept(lambda x: 1 / x), glsl="{type}(1) / {x}",
+    grad=lambda g, out, x: (times_derivative(g, -(out * out)),), samples=uniform(0.5, 4) + SPECIAL,
+)  # fmt: skip
+
+
+# ---- sign
+elementwise(
+    "negative", dtype=numeric, numpy=np.negative, glsl="-({x})", grad=lambda g, out, x: (-g,),
+    samples=uniform(-4, 4) + SPECIAL,
+)  # fmt: skip
+elementwise(
+    "abs", dtype=numeric, numpy=np.abs, glsl={"f": "abs({x})", "i": "abs({x})", "u": "{x}"},
+    grad=lambda g, out, x: (g * b.apply("sign", x),), samples=uniform(-4, 4) + SPECIAL,
+    doc="|x|; its derivative at 0 is 0. The most negative integer stays as it is.",
+)  # fmt: skip
+elementwise(
+    "sign", dtype=numeric, numpy=np.sign, grad=ZERO, samples=uniform(-4, 4) + SPECIAL,
+    glsl={
+        "f": "({x} > 0 ? {type}(1) : {x} < 0 ? {type}(-1) : {x} == 0 ? {type}(0) : {x})",
+        "i": "sign({x})",
+        "u": "min({x}, 1u)",
+    },
+    doc="-1, 0 or 1; NaN of NaN.",
+)  # fmt: skip
+
+
+# ---- the larger, the smaller, the chosen
+def _extreme_grad(wins: str) -> Callable:
+    def rule(g: Node, out: Node, x: Node, y: Node) -> tuple:
+        half = b.apply("where", b.apply("equal", x, y), g * 0.5, 0)
+        return (b.apply("where", b.apply(wins, x, y), g, half), b.apply("where", b.apply(wins, y, x), g, half))
+
+    return rule
+
+
+elementwise(
+    "maximum", arity=2, dtype=numeric, numpy=np.maximum, grad=_extreme_grad("greater"),
+    glsl={"f": "nan_max({x}, {y})", "i": "max({x}, {y})", "u": "max({x}, {y})"},
+    samples=uniform(-4, 4) + SPECIAL, doc="The larger; NaN if either is. Equal operands share the gradient.",
+)  # fmt: skip
+elementwise(
+    "minimum", arity=2, dtype=numeric, numpy=np.minimum, grad=_extreme_grad("less"),
+    glsl={"f": "nan_min({x}, {y})", "i": "min({x}, {y})", "u": "min({x}, {y})"},
+    samples=uniform(-4, 4) + SPECIAL, doc="The smaller; NaN if either is. Equal operands share the gradient.",
+)  # fmt: skip
+elementwise(
+    "relu", dtype=floating, numpy=_kept(lambda x: np.maximum(x, 0)), glsl="nan_max({x}, {type}(0))",
+    grad=lambda g, out, x: (b.apply("where", x > 0, g, 0),), samples=uniform(-4, 4) + SPECIAL,
+    doc="max(x, 0); its derivative at 0 is 0.",
+)  # fmt: skip
+elementwise(
+    "where", arity=3, dtype=choosing, numpy=np.where, glsl="({x} ? {y} : {z})",
+    grad=lambda g, out, mask, x, y: (ZERO, b.apply("where", mask, g, 0), b.apply("where", mask, 0, g)),
+    samples=uniform(0, 1, (-4, 4), (-4, 4)) + SPECIAL, doc="x where the mask holds, else y.",
+)  # fmt: skip
+
+
+# ---- whole numbers
+elementwise("floor", dtype=floating, numpy=np.floor, glsl="floor({x})", grad=ZERO, samples=uniform(-4, 4) + SPECIAL)
+elementwise("ceil", dtype=floating, numpy=np.ceil, glsl="ceil({x})", grad=ZERO, samples=uniform(-4, 4) + SPECIAL)
+elementwise("trunc", dtype=floating, numpy=np.trunc, glsl="trunc({x})", grad=ZERO, samples=uniform(-4, 4) + SPECIAL)
+elementwise(
+    "round", dtype=floating, numpy=np.round, glsl="roundEven({x})", grad=ZERO,
+    samples=uniform(-4, 4) + SPECIAL + edges(0.5, 1.5, -0.5, 2.5), doc="The nearest whole number; halves go to even.",
+)  # fmt: skip
+
+
+# ---- change of type
+def _numpy_cast(x: Any, *, type: str) -> Any:
+    target = np.dtype(type)
+    if x.dtype.kind == "f" and target.kind in "iu":
+        limits = np.iinfo(target)
+        x = np.clip(np.where(np.isnan(x), 0, x).astype(np.float64), limits.min, limits.max)
+    return x.astype(target)
+
+
+def _cast_grad(g: Node, out: Node, x: Node, *, type: str) -> tuple:
+    return (b.cast(g, x.dtype) if x.dtype.kind == "f" else ZERO,)
+
+
+elementwise(
+    "cast", dtype=casting, numpy=_numpy_cast, grad=_cast_grad, samples=uniform(-9, 9) + SPECIAL + edges(3e9, -3e9),
+    glsl={"f": "cast_{type}({x})", "i": "{type}({x})", "u": "{type}({x})", "b": "{type}({x})"},
+    doc="Floats lose their fraction; outside the integer's range they stop at its end, and NaN becomes 0. "
+        "Integers wrap. As a mask, everything but 0 holds.",
+)  # fmt: skip

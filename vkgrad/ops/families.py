@@ -1,0 +1,158 @@
+"""What the members of a family share: their shape rule, their type rule and the fields that must be given.
+
+Each function here makes and registers one `Op`. It knows no kernel: how a family is computed is the scheduler's and the
+templates' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkgrad.errors import DTypeError, ShapeError
+from vkgrad.ir.dtypes import ANY, FLOATING, INTEGRAL, NUMERIC, DType, bool_, dtype_of
+from vkgrad.ir.op import Family, GradRule, Op, Shape, _Statement, register
+from vkgrad.ops.samples import Samples
+
+DTypeRule = Callable[..., DType]
+
+
+def _names(dtypes: Sequence[DType]) -> str:
+    return ", ".join(d.name for d in dtypes)
+
+
+def taking(allowed: Sequence[DType], gives: DType | None = None, *, floats_only: bool = False) -> Callable[[str], DTypeRule]:
+    """The rule `all inputs have one type among `allowed`; the output has that type (or `gives`)`."""
+
+    def for_op(name: str) -> DTypeRule:
+        def rule(dtypes: Sequence[DType], **_: Any) -> DType:
+            first = dtypes[0]
+            if any(d is not first for d in dtypes):
+                raise DTypeError(f"{name}: operands must have one type, got {_names(dtypes)}")
+            if first not in allowed:
+                raise DTypeError(f"{name}: takes {_names(allowed)}, got {first.name}")
+            return gives or first
+
+        rule.allowed = tuple(allowed)  # type: ignore[attr-defined]
+        return rule
+
+    return for_op
+
+
+floating = taking(FLOATING)
+integral = taking(INTEGRAL)
+numeric = taking(NUMERIC)
+bits = taking((*INTEGRAL, bool_))
+anything = taking(ANY)
+mask = taking((bool_,))
+comparing = taking(ANY, gives=bool_)
+ordering = taking(NUMERIC, gives=bool_)
+classifying = taking(FLOATING, gives=bool_)
+
+
+def same_shape(name: str) -> Callable[..., Shape]:
+    def rule(shapes: Sequence[Shape], **_: Any) -> Shape:
+        if any(shape != shapes[0] for shape in shapes):
+            raise ShapeError(f"{name}: operands must have one shape, got {', '.join(map(str, shapes))}")
+        return shapes[0]
+
+    return rule
+
+
+def quiet(numpy: Callable) -> Callable:
+    """`numpy` without its warnings: overflow, 1/0 and NaN are results here, as they are on a GPU."""
+
+    def meaning(*operands: Any, **attributes: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return numpy(*operands, **attributes)
+
+    return meaning
+
+
+def elementwise(
+    name: str,
+    *,
+    dtype: Callable[[str], DTypeRule] | DTypeRule,
+    numpy: Callable,
+    glsl: str | Mapping[str, str],
+    grad: GradRule | _Statement,
+    samples: Samples,
+    arity: int = 1,
+    inexact: bool = False,
+    doc: str = "",
+) -> Op:
+    """An op that computes each output element from the input elements at the same place.
+
+    glsl is an expression over {x}, {y}, {z} (the operands) and {type} (the GLSL type of the result), or a mapping from
+    the operands' kind ("f", "i", "u", "b") to one. A rule that makes nodes of another type passes a plain dtype rule.
+    """
+    rule = dtype(name) if dtype in _PER_NAME else dtype
+    return register(
+        Op(
+            name=name, family=Family.ELEMENTWISE, arity=arity, shape=same_shape(name), dtype=rule, numpy=quiet(numpy),
+            glsl=glsl, grad=grad, samples=samples, inexact=inexact, doc=doc,
+        )
+    )  # fmt: skip
+
+
+def casting(dtypes: Sequence[DType], *, type: str) -> DType:
+    """The rule `the type that was asked for`."""
+    return dtype_of(type)
+
+
+def choosing(dtypes: Sequence[DType]) -> DType:
+    """The rule `a mask, and two operands of one type, which the output has`."""
+    chooser, first, second = dtypes
+    if chooser is not bool_:
+        raise DTypeError(f"where: the first operand must be a mask (bool), got {chooser.name}")
+    if first is not second:
+        raise DTypeError(f"where: the two choices must have one type, got {_names((first, second))}")
+    return first
+
+
+_PER_NAME = (floating, integral, numeric, bits, anything, mask, comparing, ordering, classifying)
+
+
+def reduction(
+    name: str,
+    *,
+    dtype: Callable[[str], DTypeRule],
+    numpy: Callable,
+    init: Callable[[DType], Any],
+    combine: str | Mapping[str, str],
+    grad: GradRule | _Statement,
+    samples: Samples,
+    doc: str = "",
+) -> Op:
+    """An op that joins the elements along `axes` into one; the reduced axes stay, with extent 1.
+
+    Keeping them makes `sum` and `expand` each other's gradient with no shape code. `numpy(x, axis=, keepdims=)`.
+    """
+
+    def shape(shapes: Sequence[Shape], *, axes: Sequence[int], **_: Any) -> Shape:
+        return tuple(1 if axis in axes else extent for axis, extent in enumerate(shapes[0]))
+
+    def meaning(x: Any, *, axes: Sequence[int], **_: Any) -> Any:
+        return numpy(x, axis=tuple(axes), keepdims=True)
+
+    return register(
+        Op(
+            name=name, family=Family.REDUCTION, arity=1, shape=shape, dtype=dtype(name), numpy=quiet(meaning), grad=grad,
+            samples=samples, init=init, combine=combine, doc=doc,
+        )
+    )  # fmt: skip
+
+
+def view(
+    name: str, *, shape: Callable[..., Shape], numpy: Callable, layout: Callable, grad: GradRule | _Statement, doc: str = ""
+) -> Op:
+    """An op that only changes where elements are looked up; it never runs."""
+    return register(
+        Op(
+            name=name, family=Family.VIEW, arity=1, shape=shape, dtype=lambda dtypes, **_: dtypes[0], numpy=numpy,
+            layout=layout, grad=grad, samples=Samples(), doc=doc,
+        )
+    )  # fmt: skip
+

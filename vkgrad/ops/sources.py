@@ -1,0 +1,57 @@
+"""Values made from nothing, and values that are already there."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from vkgrad.ir.dtypes import DType, dtype_of
+from vkgrad.ir.node import Node, make
+from vkgrad.ir.op import NOT_DIFFERENTIABLE, ZERO, Family, Op, Shape, register
+from vkgrad.ops.samples import Samples
+
+_tokens = itertools.count()
+
+
+def _unreachable(*_: Any, **__: Any) -> Any:
+    raise AssertionError("a leaf has no rule; its value is in memory")
+
+
+LEAF = register(
+    Op(
+        name="leaf", family=Family.LEAF, arity=0, shape=_unreachable, dtype=_unreachable, numpy=_unreachable,
+        grad=ZERO, samples=Samples(), doc="A value in memory. Every leaf is a node of its own.",
+    )
+)  # fmt: skip
+
+
+def leaf(shape: Shape, dtype: DType) -> Node:
+    return make(LEAF, (), {}, shape, dtype)
+
+
+CONSTANT = register(
+    Op(
+        name="constant", family=Family.SOURCE, arity=0,
+        shape=lambda shapes, **_: (),
+        dtype=lambda dtypes, *, value, type: dtype_of(type),
+        numpy=lambda *, value, type: np.asarray(value, dtype_of(type).numpy),
+        grad=ZERO, samples=Samples(), doc="A literal.",
+    )
+)  # fmt: skip
+
+IOTA = register(
+    Op(
+        name="iota", family=Family.SOURCE, arity=0,
+        shape=lambda shapes, *, extent: (extent,),
+        dtype=lambda dtypes, *, extent: dtype_of("int32"),
+        numpy=lambda *, extent: np.arange(extent, dtype=np.int32),
+        grad=NOT_DIFFERENTIABLE, samples=Samples(), doc="0, 1, … extent - 1. It has no memory: its address is its value.",
+    )
+)  # fmt: skip
+
+
+def next_token() -> int:
+    """A number that no other alias has."""
+    return next(_tokens)
