@@ -11,5 +11,6 @@ target_compile_definitions(kompute PUBLIC KOMPUTE_OPT_LOG_LEVEL_DISABLED=1)
 target_link_libraries(kompute PUBLIC vulkan_headers)
 target_compile_features(kompute PUBLIC cxx_std_17)
 # Written for C++14, where VkResults may be dropped in silence; sequence_pool.cpp looks at them.
-target_compile_options(kompute PRIVATE -w)
+# GCC 13's headers no longer bring std::uint64_t along by chance, and Kompute does not include <cstdint> itself.
+target_compile_options(kompute PRIVATE -w PUBLIC -include cstdint)
 set_target_properties(kompute PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
