@@ -170,16 +170,17 @@ double floor_remainder(double x, double y) {
     return (r < 0.0LF) != (y < 0.0LF) ? r + y : r;
 }
 
-// @function floor_divide needs exact_fmod is_nan is_inf
+// @function floor_divide needs exact_fmod is_nan is_inf nan_f32
 // NumPy's floor division: rounds down. By zero: x / 0 for floats, 0 for integers.
 float floor_divide(float x, float y) {
-    if (is_nan(x) || is_nan(y) || is_inf(x) || y == 0.0) return is_inf(x) && y != 0.0 ? x - x : x / y;
+    if (is_inf(x) && y != 0.0) return nan_f32();
+    if (is_nan(x) || is_nan(y) || y == 0.0) return x / y;
     if (is_inf(y)) return x == 0.0 || (x < 0.0) == (y < 0.0) ? x / y : -1.0;
     float r = exact_fmod(x, y);
     if (x < 0.0) r = -r;
     float q = (x - r) / y;
     if (r != 0.0 && (r < 0.0) != (y < 0.0)) q -= 1.0;
-    if (q == 0.0) return x / y < 0.0 ? -0.0 : 0.0;
+    if (q == 0.0) return (floatBitsToInt(x) ^ floatBitsToInt(y)) < 0 ? -0.0 : 0.0;
     return roundEven(q);
 }
 int floor_divide(int x, int y) {
@@ -192,13 +193,14 @@ uint floor_divide(uint x, uint y) { return y == 0u ? 0u : x / y; }
 
 // @function floor_divide@double needs exact_fmod@double is_nan@double is_inf@double
 double floor_divide(double x, double y) {
-    if (is_nan(x) || is_nan(y) || is_inf(x) || y == 0.0LF) return is_inf(x) && y != 0.0LF ? x - x : x / y;
+    if (is_inf(x) && y != 0.0LF) return packDouble2x32(uvec2(0u, 0x7ff80000u));
+    if (is_nan(x) || is_nan(y) || y == 0.0LF) return x / y;
     if (is_inf(y)) return x == 0.0LF || (x < 0.0LF) == (y < 0.0LF) ? x / y : -1.0LF;
     double r = exact_fmod(x, y);
     if (x < 0.0LF) r = -r;
     double q = (x - r) / y;
     if (r != 0.0LF && (r < 0.0LF) != (y < 0.0LF)) q -= 1.0LF;
-    if (q == 0.0LF) return x / y < 0.0LF ? -0.0LF : 0.0LF;
+    if (q == 0.0LF) return ((unpackDouble2x32(x).y ^ unpackDouble2x32(y).y) >> 31) != 0u ? -0.0LF : 0.0LF;
     return roundEven(q);
 }
 
@@ -238,7 +240,7 @@ float expm1_f32(float x) {
     if (is_nan(x) || x > 20.0) return exp_f32(x);
     x = max(x, -20.0);
     float n = roundEven(x * 1.44269504);
-    if (n == 0.0) return x + x * x * exp_tail(x);
+    if (n == 0.0) return x == 0.0 ? x : x + x * x * exp_tail(x);
     float r = (x - n * 0.693359375) + n * 2.12194440e-4;
     float power = scale(1.0, int(n));
     return power * (r + r * r * exp_tail(r)) + (power - 1.0);
@@ -377,10 +379,11 @@ float cbrt_f32(float x) {
     if (!positive_finite(a)) return x;
     int shift = 0;
     if (a < 1e-30) { a *= 1073741824.0; shift = -10; }
+    if (a > 1e30) { a *= 9.31322575e-10; shift = 10; }  // 2^-30
     float t = uintBitsToFloat(floatBitsToUint(a) / 3u + 709921077u);
     for (int turn = 0; turn < 2; ++turn) {
         float c = t * t * t;
-        t = t * (c + a + a) / (c + c + a);
+        t *= (c + a + a) / (c + c + a);
     }
     t = t - (t - a / (t * t)) * 0.333333333;
     t = scale(t, shift);
@@ -395,47 +398,51 @@ float quarter_turns(float x, out int n) {
     if (a < 20000.0) {
         float k = roundEven(x * 0.636619772);
         n = int(k);
+        if (n == 0) return x;
         precise float r = x - k * 1.5703125;
         r = r - k * 4.83512878e-4;
         return r - k * 3.13855708e-7 - k * 6.07710050e-11;
     }
     n = 0;
     if (!is_finite(x)) return nan_f32();
-    // the bits of 2/pi
-    const uint bits[7] = uint[7](0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u);
+    const uint two_over_pi[9] = uint[9](
+        0u, 0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu);
     uint w = floatBitsToUint(a);
-    int e = int(w >> 23) - 150;  // a = mantissa * 2^e
+    int e = int(w >> 23) - 118;  // a = mantissa * 2^(e - 32)
     uint mantissa = (w & 0x007fffffu) | 0x00800000u;
-    // drop whole 32-bit words of 2/pi whose product is a multiple of 4 turns
-    int skip = (e + 32) >> 5;
-    int shift = (e + 32) & 31;
-    uint part[3];
-    for (int i = 0; i < 3; ++i) {
-        uint left = bits[skip + i], right = bits[skip + i + 1];
-        part[i] = shift == 0 ? left : (left << shift) | (right >> (32 - shift));
+    // 128 bits of 2^(e - 32) 2/pi, of which the first 32 are whole; the bits before them only add multiples of 4 turns
+    uint part[4];
+    for (int i = 0; i < 4; ++i) {
+        uint left = two_over_pi[(e >> 5) + i], right = two_over_pi[(e >> 5) + i + 1];
+        part[i] = (e & 31) == 0 ? left : (left << (e & 31)) | (right >> (32 - (e & 31)));
     }
-    // the product, of which the first word holds whole quarter turns
-    uint carry, high, low, unused;
-    umulExtended(mantissa, part[2], carry, unused);
+    // times the mantissa, from the last word up: whole quarter turns and two words of fraction
+    uint high, low, carry, dropped, whole, first, second;
+    umulExtended(mantissa, part[3], high, dropped);
+    second = high;
+    umulExtended(mantissa, part[2], high, low);
+    second = uaddCarry(second, low, carry);
+    first = high + carry;
     umulExtended(mantissa, part[1], high, low);
-    low = uaddCarry(low, carry, carry);
-    high += carry + mantissa * part[0];
-    n = int(high);
-    if (low >= 0x80000000u) n += 1;
-    bool below = low >= 0x80000000u;
-    uint distance = below ? 0u - low : low;
-    float r = float(distance) * 3.65745876e-10;  // pi/2 * 2^-32
-    if (distance < 0x00800000u) r = (float(distance) + (below ? -1.0 : 1.0) * float(unused) * 2.32830644e-10) * 3.65745876e-10;
-    if (below) r = -r;
-    if (x < 0.0) { n = -n; r = -r; }
-    return r;
+    first = uaddCarry(first, low, carry);
+    whole = high + carry + mantissa * part[0];
+    // to the nearest quarter turn
+    bool above = first >= 0x80000000u;
+    if (above) {
+        whole += 1u;
+        first = ~first;
+        second = ~second;
+    }
+    float r = (float(first) + float(second) * 2.32830644e-10) * 3.65729509e-10;  // times pi/2 2^-32
+    n = int(x < 0.0 ? 0u - whole : whole);
+    return above == (x < 0.0) ? r : -r;
 }
 
 // @function sin_quarter
-// sin r for |r| <= pi/4; error 5e-12
+// sin r for |r| <= pi/4; error 5e-12. Zero keeps its sign, here and below.
 float sin_quarter(float r) {
     float z = r * r;
-    return r + r * z * (-0.1666666664 + z * (0.008333329145 + z * (-0.0001983925709 + z * 2.717569584e-6)));
+    return r == 0.0 ? r : r + r * z * (-0.1666666664 + z * (0.008333329145 + z * (-0.0001983925709 + z * 2.717569584e-6)));
 }
 
 // @function cos_quarter
@@ -496,7 +503,7 @@ float acos_f32(float x) {
 // atan x for |x| <= tan(pi/8); error 7e-10
 float atan_small(float x) {
     float z = x * x;
-    return x + x * z * (-0.3333331469 + z * (0.1999843497 + z * (-0.1424275158 + z * (0.1058744426 - z * 0.06060750388))));
+    return x == 0.0 ? x : x + x * z * (-0.3333331469 + z * (0.1999843497 + z * (-0.1424275158 + z * (0.1058744426 - z * 0.06060750388))));
 }
 
 // @function atan_f32 needs atan_small
@@ -546,7 +553,7 @@ float tanh_f32(float x) {
     float a = abs(x);
     if (!(a > 0.625)) {
         float z = x * x;
-        return x + x * z * (-0.3333333019 + z * (0.1333318048 + z * (-0.05394339449
+        return x == 0.0 ? x : x + x * z * (-0.3333333019 + z * (0.1333318048 + z * (-0.05394339449
             + z * (0.02168162059 + z * (-0.00812895742 + z * 0.002097689274)))));
     }
     float value = 1.0 - 2.0 / (exp_f32(2.0 * min(a, 20.0)) + 1.0);
@@ -626,17 +633,20 @@ float erfc_f32(float x) {
 }
 
 // @function erfinv_f32 needs log1p_f32 log_f32 inf_f32 nan_f32
-// x times a polynomial in w = -log(1 - x^2), or in sqrt(w) for w >= 5; error 3e-7 (the variables of M. Giles,
-// "Approximating the erfinv function", GPU Computing Gems, 2011).
+// x times a polynomial in w - 2.5, w = -log(1 - x^2), or in sqrt(w) - 3 for w >= 5; error 5e-8 (the variables of
+// M. Giles, "Approximating the erfinv function", GPU Computing Gems, 2011).
 float erfinv_f32(float x) {
     float a = abs(x);
     if (!(a < 1.0)) return a == 1.0 ? x * inf_f32() : nan_f32();
     float w = a < 0.5 ? -log1p_f32(-x * x) : -log_f32((1.0 - a) * (1.0 + a));
-    if (w < 5.0) return x * (0.8862267944 + w * (0.2320179171 + w * (0.01152669242 + w * (-0.002288980228
-        + w * (-0.000174320646 + w * (7.175481841e-5 + w * (-5.285465049e-6 + w * (-1.355687478e-7 + w * 2.392326647e-8))))))));
-    float s = sqrt(w);
-    return x * (1.527772901 + s * (-0.9404584158 + s * (0.3190591931 + s * (0.6091704246 + s * (-0.4642073153
-        + s * (0.1561570472 + s * (-0.02872213655 + s * (0.002816912756 - s * 0.0001158474847))))))));
+    if (w < 5.0) {
+        w -= 2.5;
+        return x * (1.501409359 + w * (0.2466402961 + w * (-0.00417738416 + w * (-0.001252763767 + w * (0.0002183422271
+            + w * (-4.950482636e-6 + w * (-3.462117856e-6 + w * (4.633846252e-7 + w * (2.318447157e-8 - w * 8.590650977e-9)))))))));
+    }
+    float s = sqrt(w) - 3.0;
+    return x * (2.832976826 + s * (1.001674878 + s * (0.009443942047 + s * (-0.00763574098 + s * (0.005697773658
+        + s * (-0.003606276597 + s * (0.001457594767 + s * (-3.548761516e-5 + s * (-0.0002876234471 + s * 9.795587464e-5)))))))));
 }
 
 // @function lgamma_near_two

@@ -14,10 +14,8 @@ import numpy as np
 
 from vkgrad.errors import DTypeError, ShapeError
 from vkgrad.ir.dtypes import DType, dtype_of, promote, weak_dtype
-from vkgrad.ir.node import Node, make
+from vkgrad.ir.node import Node, Operand, make
 from vkgrad.ir.op import OPS, Op, Shape
-
-Operand = Node | bool | int | float | np.generic
 
 on_node: list[Callable[[Node], None]] = []
 
@@ -141,8 +139,6 @@ def _binary(name: str, swap: bool = False) -> Callable[[Node, Operand], Node]:
 for _name, _method in (("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv")):
     setattr(Node, f"__{_method}__", _binary(_name))
     setattr(Node, f"__r{_method}__", _binary(_name, swap=True))
-Node.__neg__ = lambda x: apply("negative", x)  # type: ignore[attr-defined]
-Node.__gt__ = _binary("greater")  # type: ignore[attr-defined]
-Node.__lt__ = _binary("less")  # type: ignore[attr-defined]
-Node.__ge__ = _binary("greater_equal")  # type: ignore[attr-defined]
-Node.__le__ = _binary("less_equal")  # type: ignore[attr-defined]
+for _name, _method in (("greater", "gt"), ("less", "lt"), ("greater_equal", "ge"), ("less_equal", "le")):
+    setattr(Node, f"__{_method}__", _binary(_name))
+setattr(Node, "__neg__", lambda x: apply("negative", x))  # noqa: B010  the declaration for mypy is in node.py

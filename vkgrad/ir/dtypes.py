@@ -84,7 +84,7 @@ def promote(*dtypes: DType) -> DType:
     if "f" in kinds:
         return max((d for d in dtypes if d.kind == "f"), key=lambda d: d.size_bytes)
     if {"i", "u"} <= kinds:
-        raise DTypeError("int32 and uint32 promote to int64, which vkgrad does not have yet; cast one operand with .astype")
+        raise DTypeError("int32 and uint32 promote to int64, which vkgrad does not have yet; cast one with .astype")
     return next((d for d in dtypes if d.kind in "iu"), bool_)
 
 

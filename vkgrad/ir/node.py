@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
+
+import numpy as np
 
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.op import Family, Op, Shape
@@ -40,6 +42,22 @@ class Node:
     def ndim(self) -> int:
         return len(self.shape)
 
+    if TYPE_CHECKING:  # vkgrad.ir.build gives nodes these operators, for gradient rules
+
+        def __add__(self, other: Operand) -> Node: ...
+        def __radd__(self, other: Operand) -> Node: ...
+        def __sub__(self, other: Operand) -> Node: ...
+        def __rsub__(self, other: Operand) -> Node: ...
+        def __mul__(self, other: Operand) -> Node: ...
+        def __rmul__(self, other: Operand) -> Node: ...
+        def __truediv__(self, other: Operand) -> Node: ...
+        def __rtruediv__(self, other: Operand) -> Node: ...
+        def __neg__(self) -> Node: ...
+        def __gt__(self, other: Operand) -> Node: ...
+        def __lt__(self, other: Operand) -> Node: ...
+        def __ge__(self, other: Operand) -> Node: ...
+        def __le__(self, other: Operand) -> Node: ...
+
     def is_op(self, name: str) -> bool:
         return self.op.name == name
 
@@ -47,8 +65,11 @@ class Node:
         return f"<{self.op.name} {self.dtype.name}{list(self.shape)}>"
 
 
+Operand = Node | bool | int | float | np.generic  # what stands for a node in `apply` and beside an operator
+
+
 def _frozen(value: Any) -> Any:
-    # Floats by their digits: 0.0 and -0.0 are equal in Python and different numbers here, and NaN is not equal to itself.
+    # Floats by their digits: 0.0 and -0.0 are equal in Python and different numbers here; NaN is not equal to itself.
     return value.hex() if isinstance(value, float) else value
 
 

@@ -86,7 +86,7 @@ class Op:
         need(self.samples is not None, "the samples that tests draw")
         need((self.glsl is not None) == (self.family is Family.ELEMENTWISE), "GLSL exactly if it is element-wise")
         need((self.layout is not None) == (self.family is Family.VIEW), "a layout rule exactly if it is a view")
-        need((self.init is not None) == (self.family is Family.REDUCTION), "init and combine exactly if it is a reduction")
+        need((self.init is not None) == (self.family is Family.REDUCTION), "init exactly if it is a reduction")
         need((self.combine is not None) == (self.family is Family.REDUCTION), "combine exactly if it is a reduction")
 
     def __repr__(self) -> str:

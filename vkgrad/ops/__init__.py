@@ -6,4 +6,6 @@ and placement follow from the record.
 
 from vkgrad.ops import arithmetic, contraction, indexed, logic, random_bits, reductions, sources, transcendental, views
 
-__all__ = ["arithmetic", "contraction", "indexed", "logic", "random_bits", "reductions", "sources", "transcendental", "views"]
+__all__ = [
+    "arithmetic", "contraction", "indexed", "logic", "random_bits", "reductions", "sources", "transcendental", "views",
+]  # fmt: skip

@@ -172,7 +172,7 @@ elementwise(
 )  # fmt: skip
 elementwise(
     "relu", dtype=floating, numpy=_kept(lambda x: np.maximum(x, 0)), glsl="nan_max({x}, {type}(0))",
-    grad=lambda g, out, x: (b.apply("where", x > 0, g, 0),), samples=uniform(-4, 4) + SPECIAL,
+    grad=lambda g, out, x: (b.apply("where", out > 0, g, 0),), samples=uniform(-4, 4) + SPECIAL,
     doc="max(x, 0); its derivative at 0 is 0.",
 )  # fmt: skip
 elementwise(

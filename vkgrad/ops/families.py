@@ -7,6 +7,7 @@ templates' business.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,33 +24,33 @@ def _names(dtypes: Sequence[DType]) -> str:
     return ", ".join(d.name for d in dtypes)
 
 
-def taking(allowed: Sequence[DType], gives: DType | None = None, *, floats_only: bool = False) -> Callable[[str], DTypeRule]:
-    """The rule `all inputs have one type among `allowed`; the output has that type (or `gives`)`."""
+@dataclass(frozen=True)
+class Taking:
+    """All inputs have one type among `allowed`; the output has that type, or `gives`. Called with an op's name."""
 
-    def for_op(name: str) -> DTypeRule:
+    allowed: tuple[DType, ...]
+    gives: DType | None = None
+
+    def __call__(self, name: str) -> DTypeRule:
         def rule(dtypes: Sequence[DType], **_: Any) -> DType:
             first = dtypes[0]
             if any(d is not first for d in dtypes):
                 raise DTypeError(f"{name}: operands must have one type, got {_names(dtypes)}")
-            if first not in allowed:
-                raise DTypeError(f"{name}: takes {_names(allowed)}, got {first.name}")
-            return gives or first
+            if first not in self.allowed:
+                raise DTypeError(f"{name}: takes {_names(self.allowed)}, got {first.name}")
+            return self.gives or first
 
-        rule.allowed = tuple(allowed)  # type: ignore[attr-defined]
         return rule
 
-    return for_op
 
-
-floating = taking(FLOATING)
-integral = taking(INTEGRAL)
-numeric = taking(NUMERIC)
-bits = taking((*INTEGRAL, bool_))
-anything = taking(ANY)
-mask = taking((bool_,))
-comparing = taking(ANY, gives=bool_)
-ordering = taking(NUMERIC, gives=bool_)
-classifying = taking(FLOATING, gives=bool_)
+floating = Taking(FLOATING)
+integral = Taking(INTEGRAL)
+numeric = Taking(NUMERIC)
+bits = Taking((*INTEGRAL, bool_))
+mask = Taking((bool_,))
+comparing = Taking(ANY, gives=bool_)
+ordering = Taking(NUMERIC, gives=bool_)
+classifying = Taking(FLOATING, gives=bool_)
 
 
 def same_shape(name: str) -> Callable[..., Shape]:
@@ -74,7 +75,7 @@ def quiet(numpy: Callable) -> Callable:
 def elementwise(
     name: str,
     *,
-    dtype: Callable[[str], DTypeRule] | DTypeRule,
+    dtype: Taking | DTypeRule,
     numpy: Callable,
     glsl: str | Mapping[str, str],
     grad: GradRule | _Statement,
@@ -86,9 +87,10 @@ def elementwise(
     """An op that computes each output element from the input elements at the same place.
 
     glsl is an expression over {x}, {y}, {z} (the operands) and {type} (the GLSL type of the result), or a mapping from
-    the operands' kind ("f", "i", "u", "b") to one. A rule that makes nodes of another type passes a plain dtype rule.
+    the operands' kind ("f", "i", "u", "b") to one; attributes are fields too. An expression is used as a whole, and its
+    operands are names or literals, so only a literal's minus sign needs care.
     """
-    rule = dtype(name) if dtype in _PER_NAME else dtype
+    rule = dtype(name) if isinstance(dtype, Taking) else dtype
     return register(
         Op(
             name=name, family=Family.ELEMENTWISE, arity=arity, shape=same_shape(name), dtype=rule, numpy=quiet(numpy),
@@ -112,13 +114,10 @@ def choosing(dtypes: Sequence[DType]) -> DType:
     return first
 
 
-_PER_NAME = (floating, integral, numeric, bits, anything, mask, comparing, ordering, classifying)
-
-
 def reduction(
     name: str,
     *,
-    dtype: Callable[[str], DTypeRule],
+    dtype: Taking,
     numpy: Callable,
     init: Callable[[DType], Any],
     combine: str | Mapping[str, str],
@@ -139,14 +138,20 @@ def reduction(
 
     return register(
         Op(
-            name=name, family=Family.REDUCTION, arity=1, shape=shape, dtype=dtype(name), numpy=quiet(meaning), grad=grad,
-            samples=samples, init=init, combine=combine, doc=doc,
+            name=name, family=Family.REDUCTION, arity=1, shape=shape, dtype=dtype(name), numpy=quiet(meaning),
+            grad=grad, samples=samples, init=init, combine=combine, doc=doc,
         )
     )  # fmt: skip
 
 
 def view(
-    name: str, *, shape: Callable[..., Shape], numpy: Callable, layout: Callable, grad: GradRule | _Statement, doc: str = ""
+    name: str,
+    *,
+    shape: Callable[..., Shape],
+    numpy: Callable,
+    layout: Callable,
+    grad: GradRule | _Statement,
+    doc: str = "",
 ) -> Op:
     """An op that only changes where elements are looked up; it never runs."""
     return register(

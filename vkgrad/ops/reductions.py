@@ -50,7 +50,7 @@ def _first(x: Node, out: Node, axes: Sequence[int]) -> tuple[Node, Node]:
 
 
 def argextreme(x: Node, kind: str, axes: Sequence[int]) -> Node:
-    """The row-major number (int32) of the first maximum or minimum (`kind` "max" or "min") along `axes`; finds a NaN."""
+    """The row-major number (int32) of the first extreme (`kind` is "max" or "min") along `axes`; a NaN is one."""
     return _first(x, b.build(kind, x, axes=tuple(axes), ties="share"), axes)[0]
 
 
@@ -89,13 +89,15 @@ reduction(
     init=lambda dtype: 1, combine="{x} * {y}", samples=uniform(0.5, 1.5) + edges(0.0, nan), grad=_prod_grad,
 )  # fmt: skip
 reduction(
-    "max", dtype=numeric, numpy=lambda x, axis, keepdims: np.max(x, axis=axis, keepdims=keepdims, initial=_lowest(dtype_of(x.dtype))),
+    "max", dtype=numeric,
+    numpy=lambda x, axis, keepdims: np.max(x, axis=axis, keepdims=keepdims, initial=_lowest(dtype_of(x.dtype))),
     init=_lowest, combine={"f": "nan_max({x}, {y})", "i": "max({x}, {y})", "u": "max({x}, {y})"},
     samples=uniform(-4, 4) + edges(0.0, nan, inf, -inf), grad=_extreme_grad,
     doc="The largest element; NaN if there is one. `ties` says who gets the gradient: all (share) or the first.",
 )  # fmt: skip
 reduction(
-    "min", dtype=numeric, numpy=lambda x, axis, keepdims: np.min(x, axis=axis, keepdims=keepdims, initial=_highest(dtype_of(x.dtype))),
+    "min", dtype=numeric,
+    numpy=lambda x, axis, keepdims: np.min(x, axis=axis, keepdims=keepdims, initial=_highest(dtype_of(x.dtype))),
     init=_highest, combine={"f": "nan_min({x}, {y})", "i": "min({x}, {y})", "u": "min({x}, {y})"},
     samples=uniform(-4, 4) + edges(0.0, nan, inf, -inf), grad=_extreme_grad,
     doc="The smallest element; NaN if there is one. `ties` says who gets the gradient: all (share) or the first.",

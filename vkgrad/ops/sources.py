@@ -47,7 +47,8 @@ IOTA = register(
         shape=lambda shapes, *, extent: (extent,),
         dtype=lambda dtypes, *, extent: dtype_of("int32"),
         numpy=lambda *, extent: np.arange(extent, dtype=np.int32),
-        grad=NOT_DIFFERENTIABLE, samples=Samples(), doc="0, 1, … extent - 1. It has no memory: its address is its value.",
+        grad=NOT_DIFFERENTIABLE, samples=Samples(),
+        doc="0, 1, … extent - 1. It has no memory: its address is its value.",
     )
 )  # fmt: skip
 

@@ -116,7 +116,7 @@ def _lgamma_positive(x: Any) -> Any:
 def _lgamma(x: Any) -> Any:
     away = np.abs(x)
     reflected = log(pi) - np.log(away * np.abs(np.sin(pi * _turns_to_half(away)))) - _lgamma_positive(away)
-    return np.where(x > 0, _lgamma_positive(x), np.where(np.isinf(x), np.inf, reflected))
+    return np.where(x > 0, _lgamma_positive(x), np.where((x == 0) | np.isinf(x), np.inf, reflected))
 
 
 def _digamma_positive(x: Any) -> Any:

@@ -78,15 +78,26 @@ elementwise(
 )  # fmt: skip
 
 # ---- special functions
-_function("erf", special.erf, lambda out, x: _of("exp", -(x * x)) * (2 / sqrt(pi)), uniform(-3, 3) + edges(1e-6, 10.0))
-_function("erfc", special.erfc, lambda out, x: _of("exp", -(x * x)) * (-2 / sqrt(pi)), uniform(-3, 4) + edges(9.0, 30.0),
-          "1 - erf(x), without cancellation.")  # fmt: skip
-_function("erfinv", special.erfinv, lambda out, x: _of("exp", out * out) * (sqrt(pi) / 2), uniform(-0.95, 0.95)
-          + edges(1e-6, 0.999999), "The inverse of erf.")  # fmt: skip
-_function("lgamma", special.lgamma, lambda out, x: _of("digamma", x), uniform(0.2, 12) + edges(-1.5, 2.0, 1e30),
-          "log(abs(gamma(x))).")  # fmt: skip
-_function("digamma", special.digamma, lambda out, x: _of("polygamma", x, order=1), uniform(0.2, 12) + edges(-1.5, 1e30),
-          "The derivative of lgamma.")  # fmt: skip
+_function(
+    "erf", special.erf, lambda out, x: _of("exp", -(x * x)) * (2 / sqrt(pi)),
+    uniform(-3, 3) + edges(1e-6, 10.0),
+)  # fmt: skip
+_function(
+    "erfc", special.erfc, lambda out, x: _of("exp", -(x * x)) * (-2 / sqrt(pi)),
+    uniform(-3, 4) + edges(9.0, 30.0), "1 - erf(x), without cancellation.",
+)  # fmt: skip
+_function(
+    "erfinv", special.erfinv, lambda out, x: _of("exp", out * out) * (sqrt(pi) / 2),
+    uniform(-0.95, 0.95) + edges(1e-6, 0.999999), "The inverse of erf.",
+)  # fmt: skip
+_function(
+    "lgamma", special.lgamma, lambda out, x: _of("digamma", x),
+    uniform(0.2, 12) + edges(-1.5, 2.0, 1e30), "log(abs(gamma(x))).",
+)  # fmt: skip
+_function(
+    "digamma", special.digamma, lambda out, x: _of("polygamma", x, order=1),
+    uniform(0.2, 12) + edges(-1.5, 1e30), "The derivative of lgamma.",
+)  # fmt: skip
 elementwise(
     "polygamma", dtype=floating, numpy=special.polygamma, glsl="polygamma_f32({order}, {x})", inexact=True,
     grad=lambda g, out, x, *, order: (times_derivative(g, _of("polygamma", x, order=order + 1)),),

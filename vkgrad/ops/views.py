@@ -168,7 +168,7 @@ def _window_shape(shapes: Sequence[Shape], *, axis: int, size: int, stride: int,
     (shape,) = shapes
     reach = (size - 1) * dilation + 1
     if min(size, stride, dilation) < 1 or reach > shape[axis]:
-        raise ShapeError(f"window: size {size} with dilation {dilation} does not fit axis {axis} of extent {shape[axis]}")
+        raise ShapeError(f"window: {size} places {dilation} apart do not fit axis {axis} of extent {shape[axis]}")
     return (*shape[:axis], (shape[axis] - reach) // stride + 1, *shape[axis + 1 :], size)
 
 
@@ -190,8 +190,9 @@ def overlap_add(y: Node, axis: int, extent: int, stride: int = 1, dilation: int 
     low[axis], interior[axis] = reach, stride - 1
     high[axis] = extent - spread  # so that exactly `extent` windows of reach `reach + 1` fit
     y = pad(flip(y, [y.ndim - 1]), low, high, interior)
-    return b.reshape(b.build("sum", diagonal(window(y, axis, size, 1, dilation), y.ndim - 1, y.ndim), axes=(y.ndim - 1,)),
-                     (*y.shape[:axis], extent, *y.shape[axis + 1 : -1]))  # fmt: skip
+    overlapping = diagonal(window(y, axis, size, 1, dilation), y.ndim - 1, y.ndim)
+    total = b.build("sum", overlapping, axes=(y.ndim - 1,))
+    return b.reshape(total, (*y.shape[:axis], extent, *y.shape[axis + 1 : -1]))
 
 
 def _numpy_window(x: Any, *, axis: int, size: int, stride: int, dilation: int) -> Any:
