@@ -2,12 +2,12 @@
 
 import sys
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-import vkgrad
 from vkgrad.data import DataLoader
 from vkgrad.errors import DataError
 
@@ -153,7 +153,7 @@ def test_tensors_are_made_in_the_consumers_thread(monkeypatch: pytest.MonkeyPatc
         made.append(threading.current_thread())
         return array
 
-    monkeypatch.setattr(vkgrad, "tensor", tensor, raising=False)
+    monkeypatch.setitem(sys.modules, "vkgrad.tensor", SimpleNamespace(tensor=tensor))
     assert sorted(drawn(make_loader(as_numpy=False))) == list(range(COUNT))
     assert len(made) == 6 and set(made) == {threading.current_thread()}
 

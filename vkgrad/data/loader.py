@@ -158,7 +158,7 @@ class DataLoader:
         if self.as_numpy:
             yield from self._batches(order)
             return
-        from vkgrad import tensor  # here, so that reading data needs neither a device nor the rest of the package
+        from vkgrad.tensor import tensor  # here, so that reading data needs nothing of the rest of the package
 
         with closing(self._batches(order)) as batches:
             for batch in batches:
