@@ -43,7 +43,8 @@ class DataLoader:
         shuffle: draw a new order every epoch; else the order of the arrays.
         seed: an int from 0 to 2**128 - 1, or a key from `vg.random.key`.
         drop_last: leave out a last batch smaller than B.
-        transform: called with the gathered arrays of a batch, in the thread; returns those to hand out instead.
+        transform: called with the gathered arrays of a batch, in the thread; returns those to hand out instead. This is
+            where uint8 images become the float32 that tensors can hold.
         prefetch: how many batches to gather ahead; 0 gathers in the caller's thread.
         progress: show a progress bar on standard error; a text stands before it.
         as_numpy: hand out NumPy arrays (always copies) instead of tensors.
