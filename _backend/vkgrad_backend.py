@@ -1,7 +1,7 @@
 """The PEP 517 backend: scikit-build-core, with Kompute's C++ source brought in first.
 
-Kompute is on the package index as the sdist `kp`, so pip itself fetches it, from wherever pip is set up to look, and this
-file names no host. Its digest is checked. Our own sdist carries the source, so building from that fetches nothing.
+Kompute is on the package index as the sdist `kp`, so pip itself fetches it, from wherever pip is set up to look, and
+this file names no host. Its digest is checked. Our own sdist carries the source: building from that fetches nothing.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def download(folder: Path) -> Path:
     """Let pip fetch the sdist into `folder`; returns its path after checking the digest."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     command += ["--no-binary", NAME, "--dest", str(folder), f"{NAME}=={VERSION}"]
-    # An outer pip hands its backend-path on in these variables; the inner one would look for kp's backend in this folder.
+    # An outer pip hands its backend-path on in these variables; the inner one would look for kp's backend in there.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("_PYPROJECT_HOOKS_")}
     try:
         subprocess.run(command, env=environment, check=True)
     except subprocess.CalledProcessError as error:
         raise RuntimeError(
-            f"pip could not download Kompute's source ({NAME}=={VERSION}), which vkgrad is built on: check the connection or "
-            f"pip's index settings, or unpack that sdist into {SOURCE} yourself"
+            f"pip could not download Kompute's source ({NAME}=={VERSION}), which vkgrad is built on: "
+            f"check the connection or pip's index settings, or unpack that sdist into {SOURCE} yourself"
         ) from error
     sdist = folder / f"{NAME}-{VERSION}.tar.gz"
     digest = hashlib.sha256(sdist.read_bytes()).hexdigest()
@@ -68,7 +68,9 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata
     return _build.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
-def build_editable(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
+def build_editable(
+    wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
+) -> str:
     bring_in_kompute()
     return _build.build_editable(wheel_directory, config_settings, metadata_directory)
 

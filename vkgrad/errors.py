@@ -65,7 +65,7 @@ class DeviceClosedError(VulkanError):
 
 
 class ForkedError(DeviceClosedError):
-    """The device was opened before this process was forked; open one in this process."""
+    """Vulkan was opened before this process was forked; start processes with multiprocessing's `spawn` method."""
 
 
 class DataError(VkgradError, ValueError):

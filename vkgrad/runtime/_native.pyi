@@ -14,15 +14,16 @@ Exceptions come from `vkgrad.errors`; a caller's mistake is a `ValueError`, an o
     numpy.frombuffer(y, "f4")                                        # a view: copy it before y is used again
 """
 
-from collections.abc import Buffer as _Bytes  # type: ignore[attr-defined,unused-ignore]
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
+# Any object with the buffer protocol, for which typing has no word before Python 3.12
+_Bytes: TypeAlias = Any
 Kind = Literal["device", "upload", "download", "bar"]
 
 def list_devices() -> list[dict[str, Any]]:
-    """One dict a device: index, name, type (discrete, integrated, virtual, cpu, other), api_version, vendor_id, device_id,
-    driver_version, driver_name, driver_info, uuid. Empty when the drivers have none.
+    """One dict a device: index, name, type (discrete, integrated, virtual, cpu, other), api_version, vendor_id,
+    device_id, driver_version, driver_name, driver_info, uuid. Empty when the drivers have none.
 
     Raises: NoDriverError.
     """
@@ -39,8 +40,9 @@ def forks() -> int:
 class Buffer:
     """Device memory, given back with its last user (a plan that names it, a submission in flight).
 
-    The host sees the kinds `upload`, `download` and `bar`, also through the buffer protocol (`numpy.frombuffer`). It must
-    not touch the bytes a submission in flight uses, and `download` data is there after `barrier("host")` and a wait.
+    The host sees the kinds `upload`, `download` and `bar`, also through the buffer protocol (`numpy.frombuffer`). It
+    must not touch bytes that a submission in flight uses; those of `download` are there after `barrier("host")` and a
+    wait.
     """
 
     @property
@@ -69,8 +71,8 @@ class Pipeline:
 class Plan:
     """A list of operations: filled by one thread, finished, then submitted any number of times from any thread.
 
-    Operations between two barriers may run in any order and side by side. Each plan begins with a barrier of its own, which
-    orders it after everything submitted before. It keeps the buffers it names.
+    Operations between two barriers may run in any order and side by side. Each plan begins with a barrier of its own,
+    which orders it after everything submitted before. It keeps the buffers it names.
     """
 
     def dispatch(
@@ -107,20 +109,27 @@ class Device:
     index: as in `list_devices`; without one the best type, a CPU last.
     spin_us: how long a wait polls before it sleeps; by default 1000, and 0 on a CPU device.
     block_bytes: device memory is taken from the driver in blocks of this size.
-    _mutate_barriers: for tests: record no barrier, which synchronization validation must notice.
+    _mutate_barriers: for tests: record no barrier, which synchronization validation must notice. When not given,
+    whether the environment has VKGRAD_TEST_DROP_BARRIERS.
 
     Raises: NoDriverError, NoDeviceError. Afterwards any method may raise OutOfDeviceMemoryError, DeviceLostError,
     DeviceClosedError, ForkedError.
     """
 
     def __init__(
-        self, index: int | None = None, *, spin_us: int | None = None, block_bytes: int = ..., _mutate_barriers: bool = False
+        self,
+        index: int | None = None,
+        *,
+        spin_us: int | None = None,
+        block_bytes: int = ...,
+        _mutate_barriers: bool | None = None,
     ) -> None: ...
     @property
     def info(self) -> dict[str, Any]:
-        """What `list_devices` says and limits, features, extensions, memory_types, memory_kinds (kind -> index of its memory
-        type), subgroup_size, subgroup_size_range, timestamp_period_ns, timestamp_bits, queue_family, cooperative_matrices,
-        spin_us."""
+        """What `list_devices` says and limits, features, extensions, memory_types, memory_kinds (kind -> index of its
+        memory type), subgroup_size, subgroup_size_range, timestamp_period_ns, timestamp_bits, queue_family,
+        cooperative_matrices, spin_us.
+        """
     @property
     def counters(self) -> dict[str, int]:
         """Since the device was opened: see native/counters.hpp."""
@@ -138,7 +147,7 @@ class Device:
         *,
         key: bytes | None = None,
     ) -> Pipeline:
-        """The pipeline for this SPIR-V and these specialisation constants (id -> 4 or 8 bytes), made when first asked for.
+        """The pipeline for this SPIR-V and these specialisation constants (id -> 4 or 8 bytes), made when first asked.
         `key` stands for the SPIR-V in the table: equal keys must mean equal SPIR-V.
 
         Raises: ShaderError.
@@ -146,7 +155,7 @@ class Device:
     def plan(self, copies: int = 3, timestamps: int = 0) -> Plan:
         """An empty plan that can be in flight `copies` times at once (once, with timestamps)."""
     def submit(self, plan: Plan | Sequence[Plan]) -> int:
-        """Hand over finished plans in one submission; returns its ticket. Waits when all copies of a plan are in flight."""
+        """Hand over finished plans in one submission; returns its ticket. Waits while all copies are in flight."""
     def done(self, ticket: int) -> bool: ...
     def wait(self, ticket: int, timeout: float | None = None) -> bool:
         """Wait for a ticket and all before it; False after `timeout` seconds. Ctrl-C interrupts."""

@@ -1,6 +1,7 @@
 // Device, as Python sees it, and what it says about itself.
 #include "bindings.hpp"
 #include <chrono>
+#include <cstdlib>
 
 namespace vkgrad {
 static std::string version(uint32_t v) {
@@ -147,16 +148,19 @@ static uint64_t submit(OpenDevice& open, const std::vector<std::shared_ptr<Plan>
     }
 }
 
-static std::unique_ptr<OpenDevice> open(std::optional<uint32_t> index, std::optional<uint32_t> spin_us, uint64_t block_bytes, bool mutate_barriers) {
+// VKGRAD_TEST_DROP_BARRIERS: a whole run without barriers, in which synchronization validation must find hazards.
+static std::unique_ptr<OpenDevice> open(std::optional<uint32_t> index, std::optional<uint32_t> spin_us, uint64_t block_bytes,
+                                        std::optional<bool> mutate_barriers) {
+    const bool drop_barriers = mutate_barriers.value_or(std::getenv("VKGRAD_TEST_DROP_BARRIERS") != nullptr);
     py::gil_scoped_release nogil;
-    return std::unique_ptr<OpenDevice>(new OpenDevice{Device::open({index, spin_us, block_bytes, mutate_barriers})});
+    return std::unique_ptr<OpenDevice>(new OpenDevice{Device::open({index, spin_us, block_bytes, drop_barriers})});
 }
 
 void bind_device(py::module_& module) {
     using PlanPointer = std::shared_ptr<Plan>;
     py::class_<OpenDevice>(module, "Device")
         .def(py::init(&open), py::arg("index") = py::none(), py::kw_only(), py::arg("spin_us") = py::none(),
-             py::arg("block_bytes") = 64 << 20, py::arg("_mutate_barriers") = false)
+             py::arg("block_bytes") = 64 << 20, py::arg("_mutate_barriers") = py::none())
         .def_property_readonly("info", &info)
         .def_property_readonly("counters", &counters)
         .def("buffer", [](OpenDevice& open, uint64_t nbytes, const std::string& kind) {

@@ -68,8 +68,15 @@ static VkInstance create_instance() {
 VkInstance instance() {
     static std::mutex mutex;
     static VkInstance made = VK_NULL_HANDLE; // lives to the end of the process
+    static uint64_t forks_then = 0;
     std::lock_guard<std::mutex> lock(mutex);
-    if (!made) made = create_instance();
+    if (made && forks_then != forks())
+        throw Error(Fault::forked, "Vulkan was opened before this process was forked, and its drivers do not survive that: start "
+                                   "processes with multiprocessing's \"spawn\" method, or fork before the first use of a device");
+    if (!made) {
+        made = create_instance();
+        forks_then = forks();
+    }
     return made;
 }
 

@@ -120,7 +120,9 @@ std::unique_ptr<Pipeline> PipelineTable::create(const PipelineRequest& request) 
     create.layout = pipeline->layout;
     VkResult result = api().vkCreateComputePipelines(device_.handle(), cache_, 1, &create, nullptr, &pipeline->handle);
     api().vkDestroyShaderModule(device_.handle(), module, nullptr);
-    device_.check(result, "vkCreateComputePipelines", "the driver refused the shader");
+    if (result < 0 && fault_of(result) == Fault::vulkan)
+        throw Error(Fault::shader, "the driver refused the shader: vkCreateComputePipelines returned " + result_name(result));
+    device_.check(result, "vkCreateComputePipelines");
     pipeline->create_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
     pipeline->cache_hit = whole.flags & VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT;
     device_.counters.pipelines_created++;

@@ -20,11 +20,11 @@ bool is_main(const uint32_t* literal, size_t words) {
 
 SpirvInfo inspect_spirv(const void* code, size_t nbytes) {
     if (nbytes < 20) refuse(std::to_string(nbytes) + " bytes are less than a header");
-    if (nbytes % 4) refuse(std::to_string(nbytes) + " bytes are no whole number of words");
     std::vector<uint32_t> words(nbytes / 4);
-    std::memcpy(words.data(), code, nbytes);
+    std::memcpy(words.data(), code, words.size() * 4);
     if (words[0] == swapped_magic) refuse("its byte order is swapped");
     if (words[0] != magic) refuse("the magic number is wrong (is this GLSL text?)");
+    if (nbytes % 4) refuse(std::to_string(nbytes) + " bytes are no whole number of words");
     SpirvInfo info;
     info.version = words[1];
     if (info.version >> 16 != 1 || (info.version >> 8 & 255) > 6) refuse("unknown version");
