@@ -3,13 +3,14 @@
 //
 // Names that end in _f32 are single precision only. They exist because Vulkan promises little of the built-in ones
 // (exp: 3 + 2|x| ulp; sin: 2^-11 absolute; atan: 4096 ulp) and drivers differ. Polynomials are minimax fits made for
-// this file; each comment says of what, where, and the error before rounding to single precision.
+// this file; each comment says of what, where, and the error before rounding to single precision. A `precise` function
+// has the same bits in every kernel, because no multiply in it is contracted with an add.
 
 // @function inf_f32
-float inf_f32() { return uintBitsToFloat(0x7f800000u); }
+precise float inf_f32() { return uintBitsToFloat(0x7f800000u); }
 
 // @function nan_f32
-float nan_f32() { return uintBitsToFloat(0x7fc00000u); }
+precise float nan_f32() { return uintBitsToFloat(0x7fc00000u); }
 
 // @function is_nan
 // By bits: a driver may assume that NaN does not occur and compile isnan away.
@@ -39,16 +40,16 @@ bool is_finite(double x) { return (unpackDouble2x32(x).y & 0x7fffffffu) < 0x7ff0
 
 // @function nan_max needs is_nan
 // The larger, or NaN if either is: GLSL's max may return the other operand.
-float nan_max(float x, float y) { return x > y || is_nan(x) ? x : y; }
+precise float nan_max(float x, float y) { return x > y || is_nan(x) ? x : y; }
 
 // @function nan_max@double needs is_nan@double
-double nan_max(double x, double y) { return x > y || is_nan(x) ? x : y; }
+precise double nan_max(double x, double y) { return x > y || is_nan(x) ? x : y; }
 
 // @function nan_min needs is_nan
-float nan_min(float x, float y) { return x < y || is_nan(x) ? x : y; }
+precise float nan_min(float x, float y) { return x < y || is_nan(x) ? x : y; }
 
 // @function nan_min@double needs is_nan@double
-double nan_min(double x, double y) { return x < y || is_nan(x) ? x : y; }
+precise double nan_min(double x, double y) { return x < y || is_nan(x) ? x : y; }
 
 // @function cast_bool
 bool cast_bool(float x) { return x != 0.0; }
@@ -84,17 +85,17 @@ uint cast_uint(double x) {
 }
 
 // @function cast_float
-float cast_float(float x) { return x; }
+precise float cast_float(float x) { return x; }
 
 // @function cast_float@double
-float cast_float(double x) { return float(x); }
+precise float cast_float(double x) { return float(x); }
 
 // @function cast_double
 // (empty: a float becomes a double only where doubles exist)
 
 // @function cast_double@double
-double cast_double(float x) { return double(x); }
-double cast_double(double x) { return x; }
+precise double cast_double(float x) { return double(x); }
+precise double cast_double(double x) { return x; }
 
 // @function exponent_of
 // floor(log2(x)) of a finite x > 0.
@@ -113,20 +114,20 @@ int exponent_of(double x) {
 
 // @function scale
 // x * 2^n in steps that neither overflow nor lose bits before the end.
-float scale(float x, int n) {
+precise float scale(float x, int n) {
     int half_ = n >> 1;
     return x * uintBitsToFloat(uint(half_ + 127) << 23) * uintBitsToFloat(uint(n - half_ + 127) << 23);
 }
 
 // @function scale@double
-double scale(double x, int n) {
+precise double scale(double x, int n) {
     int half_ = n >> 1;
     return x * packDouble2x32(uvec2(0u, uint(half_ + 1023) << 20)) * packDouble2x32(uvec2(0u, uint(n - half_ + 1023) << 20));
 }
 
 // @function exact_fmod needs exponent_of scale
 // |x| mod |y| exactly, by long division in binary; each turn takes at least one bit off x.
-float exact_fmod(float x, float y) {
+precise float exact_fmod(float x, float y) {
     float r = abs(x), d = abs(y);
     while (r >= d) {
         float t = scale(d, exponent_of(r) - exponent_of(d));
@@ -136,7 +137,7 @@ float exact_fmod(float x, float y) {
 }
 
 // @function exact_fmod@double needs exponent_of@double scale@double
-double exact_fmod(double x, double y) {
+precise double exact_fmod(double x, double y) {
     double r = abs(x), d = abs(y);
     while (r >= d) {
         double t = scale(d, exponent_of(r) - exponent_of(d));
@@ -147,7 +148,7 @@ double exact_fmod(double x, double y) {
 
 // @function floor_remainder needs exact_fmod is_nan is_inf nan_f32
 // NumPy's remainder: it has the sign of the divisor. By zero: NaN for floats, 0 for integers.
-float floor_remainder(float x, float y) {
+precise float floor_remainder(float x, float y) {
     if (is_nan(x) || is_nan(y) || is_inf(x) || y == 0.0) return nan_f32();
     float r = is_inf(y) ? abs(x) : exact_fmod(x, y);
     if (r == 0.0) return y < 0.0 ? -0.0 : 0.0;
@@ -162,7 +163,7 @@ int floor_remainder(int x, int y) {
 uint floor_remainder(uint x, uint y) { return y == 0u ? 0u : x % y; }
 
 // @function floor_remainder@double needs exact_fmod@double is_nan@double is_inf@double
-double floor_remainder(double x, double y) {
+precise double floor_remainder(double x, double y) {
     if (is_nan(x) || is_nan(y) || is_inf(x) || y == 0.0LF) return packDouble2x32(uvec2(0u, 0x7ff80000u));
     double r = is_inf(y) ? abs(x) : exact_fmod(x, y);
     if (r == 0.0LF) return y < 0.0LF ? -0.0LF : 0.0LF;
@@ -172,7 +173,7 @@ double floor_remainder(double x, double y) {
 
 // @function floor_divide needs exact_fmod is_nan is_inf nan_f32
 // NumPy's floor division: rounds down. By zero: x / 0 for floats, 0 for integers.
-float floor_divide(float x, float y) {
+precise float floor_divide(float x, float y) {
     if (is_inf(x) && y != 0.0) return nan_f32();
     if (is_nan(x) || is_nan(y) || y == 0.0) return x / y;
     if (is_inf(y)) return x == 0.0 || (x < 0.0) == (y < 0.0) ? x / y : -1.0;
@@ -192,7 +193,7 @@ int floor_divide(int x, int y) {
 uint floor_divide(uint x, uint y) { return y == 0u ? 0u : x / y; }
 
 // @function floor_divide@double needs exact_fmod@double is_nan@double is_inf@double
-double floor_divide(double x, double y) {
+precise double floor_divide(double x, double y) {
     if (is_inf(x) && y != 0.0LF) return packDouble2x32(uvec2(0u, 0x7ff80000u));
     if (is_nan(x) || is_nan(y) || y == 0.0LF) return x / y;
     if (is_inf(y)) return x == 0.0LF || (x < 0.0LF) == (y < 0.0LF) ? x / y : -1.0LF;
@@ -221,13 +222,13 @@ int pow_int(int x, int y) {
 
 // @function exp_tail
 // (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2; error 3e-10
-float exp_tail(float r) {
+precise float exp_tail(float r) {
     return 0.5 + r * (0.1666666682 + r * (0.0416663419 + r * (0.008333271805 + r * (0.001394205515 + r * 0.0001991494164))));
 }
 
 // @function exp_f32 needs exp_tail scale is_nan
 // 2^n e^r with r = x - n ln 2; ln 2 in two parts, the first short enough for an exact product (Cody & Waite 1980).
-float exp_f32(float x) {
+precise float exp_f32(float x) {
     if (is_nan(x)) return x;
     x = clamp(x, -104.0, 89.0);
     float n = roundEven(x * 1.44269504);
@@ -236,7 +237,7 @@ float exp_f32(float x) {
 }
 
 // @function expm1_f32 needs exp_f32 exp_tail scale is_nan
-float expm1_f32(float x) {
+precise float expm1_f32(float x) {
     if (is_nan(x) || x > 20.0) return exp_f32(x);
     x = max(x, -20.0);
     float n = roundEven(x * 1.44269504);
@@ -247,7 +248,7 @@ float expm1_f32(float x) {
 }
 
 // @function exp2_f32 needs exp_tail scale is_nan
-float exp2_f32(float x) {
+precise float exp2_f32(float x) {
     if (is_nan(x)) return x;
     x = clamp(x, -150.0, 129.0);
     float n = roundEven(x);
@@ -257,13 +258,13 @@ float exp2_f32(float x) {
 
 // @function log_tail
 // (log(1 + f) - 2s) / s^3 with s = f / (2 + f), z = s^2, for sqrt(1/2) <= 1 + f <= sqrt(2); error 1e-11
-float log_tail(float z) {
+precise float log_tail(float z) {
     return 0.6666666556 + z * (0.4000035611 + z * (0.285358954 + z * 0.2361038529));
 }
 
 // @function log_near_one needs log_tail
 // log(1 + f) for sqrt(1/2) <= 1 + f <= sqrt(2), written so that the leading term f is exact.
-float log_near_one(float f) {
+precise float log_near_one(float f) {
     float s = f / (2.0 + f);
     float z = s * s;
     float square = 0.5 * f * f;
@@ -272,7 +273,7 @@ float log_near_one(float f) {
 
 // @function split_mantissa
 // A positive finite x as m * 2^n with sqrt(1/2) <= m < sqrt(2).
-float split_mantissa(float x, out float n) {
+precise float split_mantissa(float x, out float n) {
     n = 0.0;
     if (x < 1.17549435e-38) { x *= 8388608.0; n = -23.0; }
     uint bits = floatBitsToUint(x);
@@ -283,7 +284,7 @@ float split_mantissa(float x, out float n) {
 
 // @function log_special needs inf_f32 nan_f32 is_nan
 // What every logarithm gives where x is not positive and finite.
-float log_special(float x) {
+precise float log_special(float x) {
     if (is_nan(x) || x > 0.0) return x;
     return x == 0.0 ? -inf_f32() : nan_f32();
 }
@@ -292,7 +293,7 @@ float log_special(float x) {
 bool positive_finite(float x) { return floatBitsToUint(x) - 1u < 0x7f7fffffu; }
 
 // @function log_f32 needs log_near_one split_mantissa log_special positive_finite
-float log_f32(float x) {
+precise float log_f32(float x) {
     if (!positive_finite(x)) return log_special(x);
     float n;
     float f = split_mantissa(x, n) - 1.0;
@@ -300,7 +301,7 @@ float log_f32(float x) {
 }
 
 // @function log2_f32 needs log_near_one split_mantissa log_special positive_finite
-float log2_f32(float x) {
+precise float log2_f32(float x) {
     if (!positive_finite(x)) return log_special(x);
     float n;
     float f = split_mantissa(x, n) - 1.0;
@@ -308,7 +309,7 @@ float log2_f32(float x) {
 }
 
 // @function log10_f32 needs log_near_one split_mantissa log_special positive_finite
-float log10_f32(float x) {
+precise float log10_f32(float x) {
     if (!positive_finite(x)) return log_special(x);
     float n;
     float f = split_mantissa(x, n) - 1.0;
@@ -317,7 +318,7 @@ float log10_f32(float x) {
 
 // @function log1p_f32 needs log_f32 log_near_one is_nan
 // Near 0 directly; elsewhere log(u) with u = 1 + x rounded, and what the rounding lost (Goldberg 1991, theorem 4).
-float log1p_f32(float x) {
+precise float log1p_f32(float x) {
     if (x > -0.29 && x < 0.41) return log_near_one(x);
     float u = 1.0 + x;
     if (is_nan(x) || x > 1e8 || u <= 0.0) return log_f32(u);
@@ -326,12 +327,12 @@ float log1p_f32(float x) {
 
 // @function high_part
 // x without its last 12 bits: products of two such parts are exact.
-float high_part(float x) { return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u); }
+precise float high_part(float x) { return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u); }
 
 // @function pow_positive needs exp2_f32 split_mantissa log_tail high_part exp_tail scale
 // x^y for finite x > 0 as 2^(y log2 x), with log2 x and the product in two parts (Dekker 1971), for one part's relative
 // error would be magnified by up to 128.
-float pow_positive(float x, float y) {
+precise float pow_positive(float x, float y) {
     float n;
     float f = split_mantissa(x, n) - 1.0;
     precise float t = 2.0 + f, s = f / t;
@@ -356,7 +357,7 @@ float pow_positive(float x, float y) {
 
 // @function pow_f32 needs pow_positive is_nan is_inf inf_f32 nan_f32
 // C's and NumPy's pow, with all its special cases: anything^0 = 1, 1^anything = 1, a negative base to whole powers.
-float pow_f32(float x, float y) {
+precise float pow_f32(float x, float y) {
     if (y == 0.0 || x == 1.0) return 1.0;
     if (is_nan(x)) return x;
     if (is_nan(y)) return y;
@@ -374,7 +375,7 @@ float pow_f32(float x, float y) {
 
 // @function cbrt_f32 needs positive_finite scale
 // A third of the exponent as a first guess (Kahan), then two steps of Halley's method.
-float cbrt_f32(float x) {
+precise float cbrt_f32(float x) {
     float a = abs(x);
     if (!positive_finite(a)) return x;
     int shift = 0;
@@ -393,7 +394,7 @@ float cbrt_f32(float x) {
 // @function quarter_turns needs is_finite nan_f32
 // x = n * pi/2 + r with |r| <= pi/4. Up to 20000 by Cody & Waite's three-part pi/2; beyond by Payne & Hanek's method
 // (SIGNUM 18, 1983): multiply by the bits of 2/pi that matter, in integers.
-float quarter_turns(float x, out int n) {
+precise float quarter_turns(float x, out int n) {
     float a = abs(x);
     if (a < 20000.0) {
         float k = roundEven(x * 0.636619772);
@@ -440,20 +441,20 @@ float quarter_turns(float x, out int n) {
 
 // @function sin_quarter
 // sin r for |r| <= pi/4; error 5e-12. Zero keeps its sign, here and below.
-float sin_quarter(float r) {
+precise float sin_quarter(float r) {
     float z = r * r;
     return r == 0.0 ? r : r + r * z * (-0.1666666664 + z * (0.008333329145 + z * (-0.0001983925709 + z * 2.717569584e-6)));
 }
 
 // @function cos_quarter
 // cos r for |r| <= pi/4; error 1e-10
-float cos_quarter(float r) {
+precise float cos_quarter(float r) {
     float z = r * r;
     return 1.0 - (0.5 * z - z * z * (0.0416666457 + z * (-0.001388730813 + z * 2.443143237e-5)));
 }
 
 // @function sin_f32 needs quarter_turns sin_quarter cos_quarter
-float sin_f32(float x) {
+precise float sin_f32(float x) {
     int n;
     float r = quarter_turns(x, n);
     float value = (n & 1) == 0 ? sin_quarter(r) : cos_quarter(r);
@@ -461,7 +462,7 @@ float sin_f32(float x) {
 }
 
 // @function cos_f32 needs quarter_turns sin_quarter cos_quarter
-float cos_f32(float x) {
+precise float cos_f32(float x) {
     int n;
     float r = quarter_turns(x, n);
     float value = (n & 1) == 0 ? cos_quarter(r) : sin_quarter(r);
@@ -469,7 +470,7 @@ float cos_f32(float x) {
 }
 
 // @function tan_f32 needs quarter_turns sin_quarter cos_quarter
-float tan_f32(float x) {
+precise float tan_f32(float x) {
     int n;
     float r = quarter_turns(x, n);
     return (n & 1) == 0 ? sin_quarter(r) / cos_quarter(r) : -(cos_quarter(r) / sin_quarter(r));
@@ -477,7 +478,7 @@ float tan_f32(float x) {
 
 // @function asin_small
 // asin x for |x| <= 1/2; error 3e-10
-float asin_small(float x) {
+precise float asin_small(float x) {
     float z = x * x;
     return x + x * z * (0.1666665985 + z * (0.07500512203 + z * (0.04451545853
         + z * (0.03181990506 + z * (0.01439358375 + z * 0.03757830415)))));
@@ -485,7 +486,7 @@ float asin_small(float x) {
 
 // @function asin_f32 needs asin_small
 // Beyond 1/2: asin x = pi/2 - 2 asin(sqrt((1 - x) / 2)).
-float asin_f32(float x) {
+precise float asin_f32(float x) {
     float a = abs(x);
     if (!(a > 0.5)) return asin_small(x);
     float value = 1.57079633 - 2.0 * asin_small(sqrt(0.5 * (1.0 - a)));
@@ -493,7 +494,7 @@ float asin_f32(float x) {
 }
 
 // @function acos_f32 needs asin_small
-float acos_f32(float x) {
+precise float acos_f32(float x) {
     if (x > 0.5) return 2.0 * asin_small(sqrt(0.5 * (1.0 - x)));
     if (x < -0.5) return 3.14159265 - 2.0 * asin_small(sqrt(0.5 * (1.0 + x)));
     return 1.57079633 - asin_small(x);
@@ -501,13 +502,13 @@ float acos_f32(float x) {
 
 // @function atan_small
 // atan x for |x| <= tan(pi/8); error 7e-10
-float atan_small(float x) {
+precise float atan_small(float x) {
     float z = x * x;
     return x == 0.0 ? x : x + x * z * (-0.3333331469 + z * (0.1999843497 + z * (-0.1424275158 + z * (0.1058744426 - z * 0.06060750388))));
 }
 
 // @function atan_f32 needs atan_small
-float atan_f32(float x) {
+precise float atan_f32(float x) {
     float a = abs(x), value;
     if (a > 2.41421356) value = 1.57079633 - atan_small(1.0 / a);
     else if (a > 0.414213562) value = 0.785398163 + atan_small((a - 1.0) / (a + 1.0));
@@ -516,7 +517,7 @@ float atan_f32(float x) {
 }
 
 // @function atan2_f32 needs atan_f32 is_inf is_nan
-float atan2_f32(float y, float x) {
+precise float atan2_f32(float y, float x) {
     if (is_nan(x) || is_nan(y)) return x + y;
     float a = abs(y), c = abs(x), angle;
     if (is_inf(a) && is_inf(c)) angle = 0.785398163;
@@ -528,7 +529,7 @@ float atan2_f32(float y, float x) {
 
 // @function sinh_f32 needs expm1_f32 exp_f32
 // (e + e / (1 + e)) / 2 with e = expm1|x|; the halves of e^|x| are multiplied last, so that only the result overflows.
-float sinh_f32(float x) {
+precise float sinh_f32(float x) {
     float a = abs(x), value;
     if (a < 1.0) {
         float z = x * x;
@@ -540,7 +541,7 @@ float sinh_f32(float x) {
 }
 
 // @function cosh_f32 needs exp_f32
-float cosh_f32(float x) {
+precise float cosh_f32(float x) {
     float a = abs(x);
     if (a > 9.0) { float root = exp_f32(0.5 * a); return (0.5 * root) * root; }
     float e = exp_f32(a);
@@ -549,7 +550,7 @@ float cosh_f32(float x) {
 
 // @function tanh_f32 needs exp_f32
 // The built-in one overflows to NaN for large x on some drivers.
-float tanh_f32(float x) {
+precise float tanh_f32(float x) {
     float a = abs(x);
     if (!(a > 0.625)) {
         float z = x * x;
@@ -562,7 +563,7 @@ float tanh_f32(float x) {
 
 // @function asinh_f32 needs log1p_f32 log_f32
 // log1p(a + a^2 / (1 + sqrt(1 + a^2))); for large a log(2a).
-float asinh_f32(float x) {
+precise float asinh_f32(float x) {
     float a = abs(x), value;
     if (a > 1e8) value = log_f32(a) + 0.693147181;
     else value = log1p_f32(a + a * a / (1.0 + sqrt(1.0 + a * a)));
@@ -570,14 +571,14 @@ float asinh_f32(float x) {
 }
 
 // @function acosh_f32 needs log1p_f32 log_f32 nan_f32
-float acosh_f32(float x) {
+precise float acosh_f32(float x) {
     if (x > 1e8) return log_f32(x) + 0.693147181;
     float t = x - 1.0;
     return t < 0.0 ? nan_f32() : log1p_f32(t + sqrt(2.0 * t + t * t));
 }
 
 // @function atanh_f32 needs log1p_f32 nan_f32
-float atanh_f32(float x) {
+precise float atanh_f32(float x) {
     float a = abs(x);
     if (a > 1.0) return nan_f32();
     if (!(a > 0.5)) {
@@ -590,14 +591,14 @@ float atanh_f32(float x) {
 }
 
 // @function sigmoid_f32 needs exp_f32
-float sigmoid_f32(float x) { return 1.0 / (1.0 + exp_f32(-x)); }
+precise float sigmoid_f32(float x) { return 1.0 / (1.0 + exp_f32(-x)); }
 
 // @function softplus_f32 needs exp_f32 log1p_f32 nan_max
-float softplus_f32(float x) { return nan_max(x, 0.0) + log1p_f32(exp_f32(-abs(x))); }
+precise float softplus_f32(float x) { return nan_max(x, 0.0) + log1p_f32(exp_f32(-abs(x))); }
 
 // @function erf_small
 // erf x for |x| <= 1; error 1e-9
-float erf_small(float x) {
+precise float erf_small(float x) {
     float z = x * x;
     return x + x * (0.1283791659 + z * (-0.3761262712 + z * (0.1128360002 + z * (-0.02685443777
         + z * (0.005189521749 + z * (-0.0008020715713 + z * 7.888682766e-5))))));
@@ -606,7 +607,7 @@ float erf_small(float x) {
 // @function erfc_tail needs exp_f32 high_part
 // erfc x for 0.45 <= x <= 10.2: exp(-x^2) / (1 + 2x) times a polynomial in (x - 2) / (x + 2); error 1e-9
 // (the form of Shepherd & Laframboise, Math. Comp. 36, 1981). x^2 is split, for exp magnifies its rounding.
-float erfc_tail(float x) {
+precise float erfc_tail(float x) {
     x = min(x, 10.2);
     float head = high_part(x);
     float t = (x - 2.0) / (x + 2.0);
@@ -617,7 +618,7 @@ float erfc_tail(float x) {
 }
 
 // @function erf_f32 needs erf_small erfc_tail
-float erf_f32(float x) {
+precise float erf_f32(float x) {
     float a = abs(x);
     if (!(a > 1.0)) return erf_small(x);
     float value = 1.0 - erfc_tail(a);
@@ -625,7 +626,7 @@ float erf_f32(float x) {
 }
 
 // @function erfc_f32 needs erf_small erfc_tail
-float erfc_f32(float x) {
+precise float erfc_f32(float x) {
     float a = abs(x);
     if (!(a > 0.5)) return 1.0 - erf_small(x);
     float tail = erfc_tail(a);
@@ -635,7 +636,7 @@ float erfc_f32(float x) {
 // @function erfinv_f32 needs log1p_f32 log_f32 inf_f32 nan_f32
 // x times a polynomial in w - 2.5, w = -log(1 - x^2), or in sqrt(w) - 3 for w >= 5; error 5e-8 (the variables of
 // M. Giles, "Approximating the erfinv function", GPU Computing Gems, 2011).
-float erfinv_f32(float x) {
+precise float erfinv_f32(float x) {
     float a = abs(x);
     if (!(a < 1.0)) return a == 1.0 ? x * inf_f32() : nan_f32();
     float w = a < 0.5 ? -log1p_f32(-x * x) : -log_f32((1.0 - a) * (1.0 + a));
@@ -651,7 +652,7 @@ float erfinv_f32(float x) {
 
 // @function lgamma_near_two
 // log(gamma(2 + e)) / e for -1/2 <= e <= 1; error 2e-9
-float lgamma_near_two(float e) {
+precise float lgamma_near_two(float e) {
     return 0.4227843372 + e * (0.3224670317 + e * (-0.06735251318 + e * (0.02058098173 + e * (-0.007382240299
         + e * (0.00288636919 + e * (-0.001208188947 + e * (0.0005383382188 + e * (-0.0002127392719 + e * 4.58060594e-5))))))));
 }
@@ -659,7 +660,7 @@ float lgamma_near_two(float e) {
 // @function lgamma_positive needs lgamma_near_two log_f32 log1p_f32 is_inf
 // Up to 8 by lgamma(x + 1) = lgamma(x) + log(x), arranged so that the polynomial's argument is exact; beyond by
 // Stirling's series (DLMF 5.11.1).
-float lgamma_positive(float x) {
+precise float lgamma_positive(float x) {
     if (x < 0.5) return x * lgamma_near_two(x) - log1p_f32(x) - log_f32(x);
     if (x < 1.5) return (x - 1.0) * lgamma_near_two(x - 1.0) - log1p_f32(x - 1.0);
     if (x < 8.0) {
@@ -674,7 +675,7 @@ float lgamma_positive(float x) {
 
 // @function sin_half_turns needs sin_quarter cos_quarter
 // sin(pi x), exact at whole x.
-float sin_half_turns(float x) {
+precise float sin_half_turns(float x) {
     float k = roundEven(2.0 * x);
     float r = (x - 0.5 * k) * 3.14159265;
     int n = int(k - 4.0 * floor(0.25 * k));
@@ -684,7 +685,7 @@ float sin_half_turns(float x) {
 
 // @function lgamma_f32 needs lgamma_positive sin_half_turns log_f32 inf_f32 is_inf
 // For negative x by reflection (DLMF 5.5.3).
-float lgamma_f32(float x) {
+precise float lgamma_f32(float x) {
     if (x > 0.0) return lgamma_positive(x);
     if (is_inf(x) || x == floor(x)) return inf_f32();
     return 1.14472989 - log_f32(abs(x * sin_half_turns(x))) - lgamma_positive(-x);
@@ -692,7 +693,7 @@ float lgamma_f32(float x) {
 
 // @function digamma_positive needs log_f32
 // Up by digamma(x) = digamma(x + 1) - 1/x, then the asymptotic series (DLMF 5.11.2).
-float digamma_positive(float x) {
+precise float digamma_positive(float x) {
     float total = 0.0;
     while (x < 6.0) { total -= 1.0 / x; x += 1.0; }
     float r = 1.0 / x, z = r * r;
@@ -701,7 +702,7 @@ float digamma_positive(float x) {
 
 // @function digamma_f32 needs digamma_positive sin_half_turns inf_f32 nan_f32
 // For negative x by reflection (DLMF 5.5.4); cos(pi x) = sin(pi (x + 1/2)) with x first taken to |x| <= 1/2.
-float digamma_f32(float x) {
+precise float digamma_f32(float x) {
     if (x > 0.0) return digamma_positive(x);
     if (x == 0.0) return floatBitsToInt(x) < 0 ? inf_f32() : -inf_f32();
     if (!(x != floor(x))) return nan_f32();
@@ -711,7 +712,7 @@ float digamma_f32(float x) {
 
 // @function hurwitz_zeta
 // The sum of (x + k)^-s over k >= 0 for x > 0 and a whole s >= 2, by Euler and Maclaurin (DLMF 25.11.43).
-float hurwitz_zeta(int s, float x) {
+precise float hurwitz_zeta(int s, float x) {
     float total = 0.0;
     for (int k = 0; k < 10; ++k) {
         float power = 1.0;
@@ -728,7 +729,7 @@ float hurwitz_zeta(int s, float x) {
 
 // @function polygamma_f32 needs hurwitz_zeta sin_half_turns inf_f32 nan_f32 is_inf is_nan
 // (-1)^(n + 1) n! zeta(n + 1, x); for negative x only n = 1, by reflection (DLMF 5.15.6).
-float polygamma_f32(int n, float x) {
+precise float polygamma_f32(int n, float x) {
     if (is_nan(x)) return x;
     if (is_inf(x)) return x > 0.0 ? 0.0 : nan_f32();
     if (x > 0.0) {

@@ -1,0 +1,37 @@
+"""A plain interpreter of graphs: each node by the NumPy meaning of its op, one after the other.
+
+Everything that runs graphs is compared with this. It also holds each op to its own shape and type rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from vkgrad.ir.dtypes import dtype_of
+from vkgrad.ir.node import Node, walk
+from vkgrad.ops.sources import leaf
+
+
+def variable(array: Any, values: dict[Node, np.ndarray]) -> Node:
+    """A new leaf whose value in `values` is `array`."""
+    array = np.asarray(array)
+    node = leaf(array.shape, dtype_of(array.dtype))
+    values[node] = array
+    return node
+
+
+def evaluate(outputs: Iterable[Node], values: Mapping[Node, np.ndarray]) -> list[np.ndarray]:
+    """The values of `outputs`, where `values` holds those of the leaves."""
+    outputs = list(outputs)
+    known = dict(values)
+    for node in walk(outputs, stop=known.__contains__):
+        if node in known:
+            continue
+        value = np.asarray(node.op.numpy(*(known[source] for source in node.inputs), **node.attributes))
+        assert value.dtype == node.dtype.numpy, f"{node.op.name} promised {node.dtype.name}, gave {value.dtype}"
+        assert value.shape == node.shape, f"{node.op.name} promised shape {node.shape}, gave {value.shape}"
+        known[node] = value
+    return [known[node] for node in outputs]
