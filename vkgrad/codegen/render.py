@@ -1,0 +1,292 @@
+"""From a kernel and a row to a `Shader`: text through a Jinja template, numbers as specialisation constants."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from vkgrad.codegen.expressions import Expressions, closure
+from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size, mnk
+from vkgrad.schedule.kernel import Gather, Kernel, Literal, Load, Reduce
+
+
+@dataclass(frozen=True)
+class Shader:
+    """Source, its specialisation constants, how many buffers it binds, its grid, and the row that made it.
+
+    Two kernels with equal `source` share one SPIR-V; with equal `numbers` too, one pipeline.
+    """
+
+    source: str
+    numbers: tuple[int, ...]
+    buffers: int
+    groups: tuple[int, int, int]
+    row: str
+    parameters: tuple[tuple[str, Any], ...]
+
+
+def template_folder() -> Path:
+    """Where the templates are: inside an installed package, or beside it in a source tree."""
+    package = Path(__file__).resolve().parents[1]
+    return next(path for path in (package / "templates", package.parent / "templates") if path.is_dir())
+
+
+@cache
+def environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(template_folder()),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+_HEADER = re.compile(r"^// @function (\S+)(?: needs (.*))?$", re.M)
+
+
+@cache
+def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """name -> (text, names it needs) of every block in functions.glsl."""
+    text = (template_folder() / "functions.glsl").read_text()
+    heads = list(_HEADER.finditer(text))
+    blocks = {}
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        body = text[head.end() : following.start() if following else len(text)].strip()
+        blocks[head[1]] = (body, tuple((head[2] or "").split()))
+    return blocks
+
+
+def used_functions(text: str, doubles: bool) -> list[str]:
+    """The blocks of functions.glsl that `text` calls, each after those it needs."""
+    blocks, out = functions(), []
+
+    def take(name: str) -> None:
+        for block in (name, f"{name}@double") if doubles else (name,):
+            if block in blocks and block not in taken:
+                taken.add(block)
+                for need in blocks[block][1]:
+                    take(need.removesuffix("@double"))
+                out.append(blocks[block][0])
+
+    taken: set[str] = set()
+    called = set(re.findall(r"\b([a-z_][A-Za-z0-9_]*)\s*\(", text))
+    for name in blocks:
+        if name.partition("@")[0] in called:
+            take(name.partition("@")[0])
+    return out
+
+
+def buffer_declarations(kernel: Kernel) -> list[str]:
+    written = set(kernel.written)
+    types: dict[int, str] = {}
+    for instruction in kernel.code:
+        if isinstance(instruction, (Load, Gather)):
+            types[instruction.slot] = instruction.dtype.storage
+    for store in kernel.stores:
+        types[store.slot] = store.dtype.storage
+    return [
+        f"layout(binding = {slot}) {'' if slot in written else 'readonly '}buffer B{slot} {{ {types[slot]} b{slot}[]; }};"
+        for slot in range(len(kernel.slots))
+    ]
+
+
+class View:
+    """What a template sees of a kernel: lists of lines, already in the right order. Templates hold the loops."""
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+        self.text = Expressions(kernel)
+        self.full = kernel.is_full()
+        self.level = kernel.levels()
+        self.parallel_axes = range(kernel.parallel)
+        self.reduced_axes = range(kernel.parallel, len(kernel.extents))
+
+    def number(self, role: str, value: int) -> str:
+        return self.text.numbers.name((role,), value)
+
+    def names(self) -> dict[int, str]:
+        return {i: f"v{i}" for i in range(len(self.kernel.code))}
+
+    def coordinates(self) -> dict[int, str]:
+        return {axis: f"c{axis}" for axis in range(len(self.kernel.extents))}
+
+    # ---- the plain nest
+    def place(self, linear: str) -> list[str]:
+        return self.text.decode(linear, list(self.parallel_axes), "c")[0]
+
+    def term(self, linear: str) -> list[str]:
+        return self.text.decode(linear, list(self.reduced_axes), "c")[0]
+
+    def slot_values(self, level: int) -> list[str]:
+        """Definitions of what is known per place once `level` loops are done."""
+        lines = []
+        for index, instruction in enumerate(self.kernel.code):
+            if not self.full[index] and self.level[index] == level and not isinstance(instruction, Reduce):
+                lines += self.text.statements(index, self.names(), self.coordinates())
+        return lines
+
+    def reductions(self, level: int) -> list[dict[str, str]]:
+        out = []
+        for index, instruction in enumerate(self.kernel.code):
+            if isinstance(instruction, Reduce) and self.level[index] == level + 1:
+                out.append(
+                    {
+                        "name": f"v{index}",
+                        "type": instruction.dtype.glsl,
+                        "precise": "precise " if instruction.dtype.kind == "f" else "",
+                        "identity": self.text.identity(instruction),
+                        "join": self.text.combine(instruction, f"v{index}", f"v{instruction.value}"),
+                        "join_shared": self.text.combine(instruction, f"s{index}[lane]", f"s{index}[lane + width]"),
+                        "shared": f"s{index}",
+                    }
+                )
+        return out
+
+    def term_values(self, level: int) -> list[str]:
+        """Definitions, for one term, of what the reductions of `level` join."""
+        roots = [
+            instruction.value
+            for index, instruction in enumerate(self.kernel.code)
+            if isinstance(instruction, Reduce) and self.level[index] == level + 1
+        ]
+        return self._full_lines(roots)
+
+    def _full_lines(self, roots: list[int]) -> list[str]:
+        lines: list[str] = []
+        for index in closure(self.kernel, roots, self.full):
+            lines += self.text.statements(index, self.names(), self.coordinates())
+        return lines
+
+    @property
+    def depth(self) -> int:
+        return max(self.level, default=0)
+
+    def stores_per_term(self) -> list[str]:
+        chosen = [(n, s) for n, s in enumerate(self.kernel.stores) if self.kernel.stores_along(s)]
+        lines = self._full_lines([store.value for _, store in chosen])
+        return lines + [self.text.store(n, s, f"v{s.value}", self.coordinates()) for n, s in chosen]
+
+    def stores_per_place(self) -> list[str]:
+        return [
+            self.text.store(n, s, f"v{s.value}", self.coordinates())
+            for n, s in enumerate(self.kernel.stores)
+            if not self.kernel.stores_along(s)
+        ]
+
+    # ---- contractions
+    def product(self) -> ProductView:
+        return ProductView(self)
+
+
+@dataclass
+class Operand:
+    """One side of a product, for tiled templates: sums that are constant along K are worked out before the loop."""
+
+    name: str
+    type: str
+    fixed: list[tuple[str, str]]  # (array name, expression over the operand's own coordinates)
+    along_k: list[tuple[str, str]]  # (name, expression over the coordinates of K)
+    value: list[str]  # lines that define `name`_value from `fixed`[t] and `along_k`
+
+
+class ProductView:
+    """A contraction as templates see it: batch, M, N, K groups, two operands and what follows the sum."""
+
+    def __init__(self, view: View):
+        self.view, kernel = view, view.kernel
+        product = kernel.product
+        assert product is not None
+        ends = [product.batch, product.batch + product.m, kernel.parallel, len(kernel.extents)]
+        self.batch_axes, self.m_axes, self.n_axes, self.k_axes = (
+            list(range(start, end)) for start, end in zip([0, *ends[:-1]], ends, strict=True)
+        )
+        self.reduce = next(i for i, instruction in enumerate(kernel.code) if isinstance(instruction, Reduce))
+        self.type = kernel.code[self.reduce].dtype.glsl
+        self.is_float = kernel.code[self.reduce].dtype.kind == "f"
+        self.batches, self.m, self.n, self.k = (
+            view.number(role, size) for role, size in zip(("batches", "M", "N", "K"), mnk(kernel), strict=True)
+        )
+        self.left = self._operand("left", product.left, [*self.batch_axes, *self.m_axes])
+        self.right = self._operand("right", product.right, [*self.batch_axes, *self.n_axes])
+
+    def decode(self, group: str, linear: str) -> list[str]:
+        axes = {"batch": self.batch_axes, "m": self.m_axes, "n": self.n_axes, "k": self.k_axes}[group]
+        return self.view.text.decode(linear, axes, "c")[0]
+
+    def _operand(self, name: str, root: int, own: list[int]) -> Operand:
+        """`own` are the axes that are fixed while K runs."""
+        text, kernel = self.view.text, self.view.kernel
+        coordinates = self.view.coordinates()
+        fixed: list[tuple[str, str]] = []
+        along: list[tuple[str, str]] = []
+        lines: list[str] = []
+        names: dict[int, str] = {}
+        for index in closure(kernel, [root]):
+            instruction = kernel.code[index]
+            names[index] = f"{name}_value" if index == root else f"{name}_{index}"
+            layout = getattr(instruction, "layout", None)
+            sums = None
+            if layout is not None:
+                at_rest = text.parts(index, layout, {a: coordinates[a] for a in own})
+                moving = text.parts(index, layout, {a: coordinates[a] for a in self.k_axes}, constants=False)
+                sums = []
+                for number, (rest, move) in enumerate(zip(at_rest, moving, strict=True)):
+                    base = f"{name}_{index}_{number}"
+                    fixed.append((base, rest))
+                    if move == "0":
+                        sums.append(f"{base}[t]")
+                    else:
+                        along.append((f"{base}_k", move))
+                        sums.append(f"{base}[t] + {base}_k")
+            if isinstance(instruction, Literal):
+                lines += text.statements(index, names, coordinates, name=names[index])
+            else:
+                lines += text.statements(index, names, coordinates, parts=sums, name=names[index])
+        return Operand(name, kernel.code[root].dtype.glsl, fixed, along, lines)
+
+    def finish(self) -> list[str]:
+        """Lines after the sum for one output element, which is called v{reduce}: epilogue and stores."""
+        view = self.view
+        lines = []
+        for index, instruction in enumerate(view.kernel.code):
+            if not view.full[index] and not isinstance(instruction, Reduce) and index in self._after():
+                lines += view.text.statements(index, view.names(), view.coordinates())
+        return lines + view.stores_per_place()
+
+    def _after(self) -> set[int]:
+        kernel = self.view.kernel
+        skip = [index != self.reduce for index in range(len(kernel.code))]
+        return set(closure(kernel, [store.value for store in kernel.stores], skip))
+
+    @property
+    def result(self) -> str:
+        return f"v{self.reduce}"
+
+
+def render(kernel: Kernel, limits: Limits, row: Row | None = None) -> Shader:
+    """The shader for `kernel` by the given row, or by the first that applies."""
+    row = row or choose(kernel, limits)
+    parameters = row.parameters(kernel, limits)
+    view = View(kernel)
+    groups = dispatch_size(row.groups(kernel, parameters), limits)
+    view.number("grid width", groups[0])
+    body = environment().get_template(row.template).render(view=view, kernel=kernel, **parameters)
+    doubles = any(i.dtype.name == "float64" for i in kernel.code)
+    parts = [
+        "#version 450",
+        *view.text.numbers.declarations(),
+        *buffer_declarations(kernel),
+        *used_functions(body, doubles),
+        body,
+    ]
+    return Shader(
+        "\n".join(parts), tuple(view.text.numbers.values), len(kernel.slots), groups, row.name, tuple(parameters.items())
+    )
+
+

@@ -1,0 +1,361 @@
+"""Flush: from pending tensors to values, the only file that sees every stage.
+
+    pending nodes -> structure -> plan (cached) -> device executable (cached) -> one recording -> one submission
+
+The engine knows handles (tensors) only by their node and by whether their history must stay. Watchers subscribe to
+`on_flush`; the engine calls nothing above it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, WeakSet
+
+import numpy as np
+
+from vkgrad.codegen import cache
+from vkgrad.config import config
+from vkgrad.counters import count, count_host
+from vkgrad.errors import NoDeviceError, UnsupportedError, VkgradError
+from vkgrad.ir import build, node as node_module
+from vkgrad.ir.dtypes import DType
+from vkgrad.ir.node import Node, walk
+from vkgrad.ir.op import Family
+from vkgrad.ops.sources import leaf
+from vkgrad.runtime.device import Device, Job, Memory, Recording
+from vkgrad.schedule.plan import Plan, build_plan, structure
+
+MOST_PLANS = 256  # plans kept for reuse; the least recently used goes first
+MOST_PENDING_NODES = 20_000  # a loop that never reads a value is flushed by itself after this many operations
+MOST_IN_FLIGHT = 8  # submissions the host may run ahead
+
+
+class Handle(Protocol):
+    """What the engine knows of a tensor: its node, and whether that node's history must stay (backward() may come)."""
+
+    node: Node
+    keeps_history: bool
+
+
+@dataclass(eq=False)
+class Value:
+    """Device memory that holds a node's elements. `source` is host data that has not been uploaded yet.
+
+    `landed` is set where a recording already brings the bytes back: (recording, number of its download).
+    """
+
+    device: Device
+    memory: Memory
+    size_bytes: int
+    source: np.ndarray | None = None
+    landed: tuple[Recording, int] | None = None
+
+
+values: WeakKeyDictionary[Node, Value] = WeakKeyDictionary()  # a node with a value is never computed again
+pending: WeakSet[Any] = WeakSet()  # handles whose node has no value yet
+on_flush: list[Callable[[Plan | None, Recording], None]] = []
+lock = threading.RLock()
+
+_devices: dict[str, Device] = {}
+_plans: OrderedDict[tuple, tuple[Plan, Any]] = OrderedDict()
+_in_flight: list[Recording] = []
+_built = 0
+
+cache.on_compile.append(lambda name: count(shaders_compiled=1))
+node_module.intern_nodes = lambda: config.cse
+
+
+# ---- devices
+def device(choice: str | None = None) -> Device:
+    """The device for `choice` (an index, part of a name, or "cpu"), opened at its first use; by default VKGRAD_DEVICE.
+
+    Raises: `NoDriverError`, `NoDeviceError` with what there is.
+    """
+    name = (config.device if choice is None else str(choice)).strip()
+    with lock:
+        if name not in _devices:
+            _devices[name] = _open(name)
+        return _devices[name]
+
+
+def _open(choice: str) -> Device:
+    if choice.lower() == "cpu":
+        from vkgrad.runtime.cpu import CpuDevice
+
+        return CpuDevice()
+    from vkgrad.runtime import _native
+    from vkgrad.runtime.vulkan import VulkanDevice
+
+    if not choice:
+        opened = VulkanDevice(None)
+    else:
+        found = _native.list_devices()
+        wanted = [d for d in found if str(d["index"]) == choice or choice.lower() in d["name"].lower()]
+        if not wanted:
+            have = "; ".join(f"{d['index']}: {d['name']}" for d in found) or "none"
+            raise NoDeviceError(f"no Vulkan device {choice!r}. Vulkan devices here: {have}. There is always 'cpu'")
+        opened = VulkanDevice(wanted[0]["index"])
+    cache.prewarm()
+    for other in _devices.values():  # the same device under another name is one device
+        if getattr(other, "info", {}).get("index", None) == opened.info["index"]:
+            return other
+    return opened
+
+
+def default_device() -> Device:
+    return device()
+
+
+def set_device(choice: str) -> Device:
+    """Make `choice` (an index, part of a name, or "cpu") the device of tensors made from now on."""
+    opened = device(choice)
+    config.set(device=str(choice))
+    return opened
+
+
+@contextmanager
+def host_policy(policy: str) -> Iterator[None]:
+    """Inside the block, what happens to an operation with no kernel on the device: "raise", "warn" or "allow"."""
+    with config.override(host=policy):
+        yield
+
+
+def _refuse(node: Node) -> None:
+    """Called for each node when it is built: what the device cannot compute is refused here, not at the flush."""
+    global _built
+    _built += 1
+    if node.dtype.size_bytes == 8 or any(source.dtype.size_bytes == 8 for source in node.inputs):
+        reason = device().refuses(node)
+        if reason is not None and config.host == "raise":
+            raise UnsupportedError(
+                f"{node.op.name}: {node.dtype.name}{list(node.shape)} has no kernel on {device().name}: {reason}. "
+                "Use float32, the cpu device, or VKGRAD_HOST=allow to compute it on the host"
+            )
+
+
+build.on_node.append(_refuse)
+
+
+# ---- values in
+def put(array: np.ndarray, dtype: DType) -> Node:
+    """A new leaf holding a copy of `array` on the default device. It is uploaded with the next flush."""
+    target = device()
+    node = leaf(array.shape, dtype)
+    stored = np.array(array, dtype.numpy, copy=True, order="C")
+    values[node] = Value(target, None, node.size * dtype.size_bytes, source=stored)
+    return node
+
+
+def register(handle: Handle) -> None:
+    """Called by every new tensor: it is pending until its node has a value."""
+    if handle.node not in values:
+        pending.add(handle)
+        if _built > MOST_PENDING_NODES:
+            flush()
+
+
+def has_value(node: Node) -> bool:
+    return node in values
+
+
+# ---- plans
+def plan_for(targets: Sequence[Node], target: Device, replaces: dict[int, int] | None = None) -> tuple[Plan, Any, list[Node]]:
+    """The plan and executable for `targets`, from the cache where a graph of this structure was seen before."""
+    key, leaves = structure(targets, has_value)
+    settings = (id(target), config.fuse, config.cse, tuple((replaces or {}).items()))
+    with lock:
+        found = _plans.get((key, settings))
+        if found is None:
+            plan = build_plan(
+                targets, leaves, has_value, max_buffers=target.max_buffers, fuse=config.fuse, replaces=replaces
+            )
+            count(plans_built=1)
+            if "plan" in config.debug:
+                from vkgrad.schedule.explain import explain
+
+                print(explain(plan))
+            found = _plans[key, settings] = (plan, target.prepare(plan))
+            while len(_plans) > MOST_PLANS:
+                _plans.popitem(last=False)
+        else:
+            _plans.move_to_end((key, settings))
+    return *found, leaves
+
+
+def clear_caches() -> None:
+    """Forget plans and SPIR-V, in memory and on disk."""
+    with lock:
+        _plans.clear()
+        cache.clear()
+
+
+# ---- flush
+def _device_of(nodes: Iterable[Node]) -> Device:
+    found: dict[int, Device] = {}
+    for node in walk(nodes, stop=has_value):
+        value = values.get(node)
+        if value is not None:
+            found[id(value.device)] = value.device
+    if len(found) > 1:
+        names = " and ".join(str(d.name) for d in found.values())
+        raise VkgradError(f"tensors on different devices meet in one expression: {names}; make them on one device")
+    return next(iter(found.values()), None) or device()
+
+
+def evaluate(nodes: Iterable[Node], read: Sequence[Node] = ()) -> None:
+    """Compute these nodes together, in one flush, and keep their values on the device.
+
+    The values of `read` also travel back to the host, in the same submission.
+    """
+    with lock:
+        targets = [node for node in dict.fromkeys((*nodes, *read)) if node not in values and node.size]
+        for node in dict.fromkeys((*nodes, *read)):
+            if not node.size and node not in values:
+                values[node] = Value(device(), None, 0)
+        groups: dict[int, tuple[Device, list[Node]]] = {}
+        if len(_devices) > 1:
+            for node in targets:
+                own = _device_of([node])
+                groups.setdefault(id(own), (own, []))[1].append(node)
+        elif targets:
+            groups[0] = (device(), targets)
+        for own, some in groups.values():
+            if config.host != "raise":
+                _host_nodes(some, own)
+                some = [node for node in some if node not in values]
+            _run(some, own, [node for node in read if node in some])
+        missing = [node for node in read if node in values and values[node].landed is None and node.size]
+        for node in missing:
+            _run([], values[node].device, [node])
+        _settle()
+
+
+def _host_nodes(targets: Sequence[Node], own: Device) -> None:
+    """The one place where the host computes: ops that `own` refuses, one after the other, counted exactly."""
+    for node in walk(targets, stop=has_value):
+        if node in values or node.op.family is Family.LEAF or own.refuses(node) is None:
+            continue
+        if config.host == "warn":
+            import warnings
+
+            warnings.warn(f"{node.op.name} runs on the host: {own.refuses(node)}", stacklevel=4)
+        arrays = [read_value(source) for source in node.inputs]
+        with np.errstate(all="ignore"):
+            result = np.asarray(node.op.numpy(*arrays, **node.attributes), node.dtype.numpy)
+        count_host(node.op.name, node.ndim, node.dtype.name, result.nbytes)
+        values[node] = Value(own, None, node.size * node.dtype.size_bytes, source=result)
+
+
+def upload_of(value: Value) -> tuple[Memory, int]:
+    """Memory for a value whose data is still on the host."""
+    if value.memory is None:
+        value.memory = value.device.allocate(value.size_bytes)
+    return value.memory, value.size_bytes
+
+
+def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
+    """Record and submit one job: upload what is waiting, compute `targets`, download `read`."""
+    global _built
+    plan = executable = None
+    leaves: list[Node] = []
+    if targets:
+        plan, executable, leaves = plan_for(targets, own)
+    waiting = [v for v in dict.fromkeys(values[n] for n in (*leaves, *(r for r in read if r in values))) if v.source is not None]
+    memory: dict[int, Memory] = {}
+    made: dict[int, Value] = {}
+    uploads = [upload_of(value) for value in waiting]
+    if plan is not None:
+        for number, buffer in enumerate(plan.buffers):
+            if buffer.kind == "input":
+                memory[number] = values[leaves[buffer.index]].memory
+            elif buffer.kind == "output":
+                made[number] = Value(own, own.allocate(buffer.size_bytes), buffer.size_bytes)
+                memory[number] = made[number].memory
+        for node, number in zip(targets, plan.outputs, strict=True):
+            assert number is not None
+            found = made.get(number) or values[leaves[plan.buffers[number].index]]
+            values[node] = found
+    downloads = [(values[node].memory, values[node].size_bytes) for node in read]
+    recording = own.record(Job(executable, memory, uploads, (), downloads))
+    for number, value in enumerate(waiting):
+        assert value.source is not None
+        recording.write(number, value.source)
+        value.source = None
+    submit(plan, recording)
+    count(flushes=1)
+    _built = 0
+    for number, node in enumerate(read):
+        values[node].landed = (recording, number)
+
+
+def submit(plan: Plan | None, recording: Recording) -> None:
+    """Hand a recording to its device, and count it."""
+    recording.submit()
+    count(
+        submissions=recording.submissions,
+        dispatches=recording.dispatches,
+        barriers=recording.barriers,
+        nodes=plan.nodes if plan else 0,
+    )
+    _in_flight.append(recording)
+    while _in_flight and (len(_in_flight) > MOST_IN_FLIGHT or _in_flight[0].is_done()):
+        _in_flight.pop(0).wait()
+    for watch in on_flush:
+        watch(plan, recording)
+
+
+def _settle() -> None:
+    """Tensors whose value is known let go of the graph that made it, unless a gradient may still be asked of it."""
+    for handle in list(pending):
+        value = values.get(handle.node)
+        if value is not None:
+            pending.discard(handle)
+            if not handle.keeps_history and handle.node.op.family is not Family.LEAF:
+                settled = leaf(handle.node.shape, handle.node.dtype)
+                values[settled] = value
+                handle.node = settled
+
+
+def flush() -> None:
+    """Compute everything pending, in one submission."""
+    with lock:
+        evaluate([handle.node for handle in list(pending)])
+
+
+def synchronize() -> None:
+    """Wait until the devices have finished everything that was submitted."""
+    with lock:
+        while _in_flight:
+            _in_flight.pop(0).wait()
+
+
+def read(node: Node) -> np.ndarray:
+    """The value of `node` as a new NumPy array; computes everything pending first."""
+    with lock:
+        if node not in values:
+            evaluate([handle.node for handle in list(pending)], read=[node])
+        return read_value(node)
+
+
+def read_value(node: Node) -> np.ndarray:
+    """The value of one node, computed alone if need be."""
+    if node not in values:
+        evaluate((), read=[node])
+    value = values[node]
+    if not node.size:
+        return np.empty(node.shape, node.dtype.numpy)
+    if value.source is not None:
+        return value.source.copy()
+    if value.landed is None:
+        _run([], value.device, [node])
+    assert value.landed is not None
+    recording, number = value.landed
+    raw = recording.read(number)
+    value.landed = None
+    count(bytes_downloaded=raw.nbytes)
+    return np.array(value.device.from_storage(raw, node.dtype, node.shape))

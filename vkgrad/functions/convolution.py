@@ -1,0 +1,282 @@
+"""Convolution and pooling in one, two and three dimensions, in PyTorch's layout: batch, channels, then space.
+
+Both read windows, which are views of the padded input: a convolution contracts them with the weights, a pooling reduces
+them. Strides, dilations, groups and overlap change only the view, and the gradients follow. This module must not know
+how a contraction or a reduction is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from vkgrad.errors import ShapeError
+from vkgrad.functions.shapes import padded
+from vkgrad.ir import build as b
+from vkgrad.ir.dtypes import DType, promote
+from vkgrad.ir.node import Node
+from vkgrad.ops.contraction import contract
+from vkgrad.ops.views import flip, window
+from vkgrad.tensor import Operand, Scalar, Tensor, derived, lift
+
+__all__ = [
+    "avg_pool1d", "avg_pool2d", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "max_pool1d", "max_pool2d",
+]  # fmt: skip
+
+Sizes = int | Sequence[int]
+
+
+def _sizes(name: str, what: str, value: Sizes, dimensions: int, least: int) -> tuple[int, ...]:
+    sizes = (value,) * dimensions if isinstance(value, int) else tuple(value)
+    if len(sizes) != dimensions or any(not isinstance(s, int) or s < least for s in sizes):
+        raise ShapeError(f"{name}: {what} must be {dimensions} integers of at least {least}, got {value}")
+    return sizes
+
+
+def _windows(name: str, node: Node, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Node:
+    """Windows over the last axes: (..., *positions, *kernel)."""
+    first = node.ndim - len(kernel)
+    for k, (size, step, spread) in enumerate(zip(kernel, stride, dilation, strict=True)):
+        extent, reach = node.shape[first + k], (size - 1) * spread + 1
+        if reach > extent:
+            raise ShapeError(f"{name}: a window of {reach} does not fit the padded extent {extent} of spatial axis {k}")
+        node = window(node, first + k, size, step, spread)
+    return node
+
+
+# ---- convolution
+def _convolution(
+    name: str, x: Operand, weight: Operand, bias: Operand | None, stride: Sizes, padding: Sizes | str, dilation: Sizes,
+    groups: int, dimensions: int,
+) -> Tensor:  # fmt: skip
+    image, kernel = _operands(name, x, weight, dimensions)
+    strides = _sizes(name, "stride", stride, dimensions, 1)
+    dilations = _sizes(name, "dilation", dilation, dimensions, 1)
+    outputs, inputs, *sizes = kernel.shape
+    batch, channels = image.shape[:2]
+    if groups < 1 or channels != inputs * groups or outputs % groups:
+        raise ShapeError(
+            f"{name}: weight {kernel.shape} with groups={groups} takes {inputs * groups} input channels and "
+            f"makes a multiple of {groups}; the input has shape {image.shape}"
+        )
+    low, high = _margins(name, padding, sizes, strides, dilations)
+    node = padded(image, (0, 0, *low), (0, 0, *high))
+    positions = _windows(name, node, sizes, strides, dilations)
+    out = _contract_windows(positions, kernel, groups)
+    return _with_bias(name, b.reshape(out, (batch, outputs, *out.shape[-dimensions:])), bias, (x, weight, bias))
+
+
+def _operands(name: str, x: Operand, weight: Operand, dimensions: int) -> tuple[Node, Node]:
+    image, kernel = lift(x), lift(weight)
+    if image.ndim != dimensions + 2 or kernel.ndim != dimensions + 2:
+        raise ShapeError(
+            f"{name}: takes an input (B, C, {dimensions} spatial axes) and a weight with as many axes, "
+            f"got {image.shape} and {kernel.shape}"
+        )
+    dtype = promote(image.dtype, kernel.dtype)
+    return b.cast(image.node, dtype), b.cast(kernel.node, dtype)
+
+
+def _margins(
+    name: str, padding: Sizes | str, sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How much to pad before and after each spatial axis."""
+    if padding == "valid":
+        padding = 0
+    if padding == "same":
+        if any(step != 1 for step in strides):
+            raise ShapeError(f"{name}: padding='same' keeps the extents, which a stride of {tuple(strides)} cannot")
+        reach = [(size - 1) * spread for size, spread in zip(sizes, dilations, strict=True)]
+        return tuple(r // 2 for r in reach), tuple(r - r // 2 for r in reach)
+    if isinstance(padding, str):
+        raise ShapeError(f"{name}: padding must be numbers, 'same' or 'valid', got {padding!r}")
+    margin = _sizes(name, "padding", padding, len(sizes), 0)
+    return margin, margin
+
+
+def _contract_windows(positions: Node, kernel: Node, groups: int) -> Node:
+    """(B, G*I, *positions, *kernel) with (G*O, I, *kernel) -> (B, [G,] O, *positions)."""
+    dimensions = kernel.ndim - 2
+    outputs, inputs, *sizes = kernel.shape
+    batch, group, make, take = range(4)
+    place = tuple(range(4, 4 + dimensions))
+    inside = tuple(range(4 + dimensions, 4 + 2 * dimensions))
+    grouped = (group,) if groups > 1 else ()
+    if groups > 1:
+        positions = b.reshape(positions, (positions.shape[0], groups, inputs, *positions.shape[2:]))
+        kernel = b.reshape(kernel, (groups, outputs // groups, inputs, *sizes))
+    return contract(
+        positions, kernel, (batch, *grouped, take, *place, *inside), (*grouped, make, take, *inside),
+        (batch, *grouped, make, *place),
+    )  # fmt: skip
+
+
+def _with_bias(name: str, node: Node, bias: Operand | None, sources: Sequence[object]) -> Tensor:
+    out = derived(node, *sources)
+    if bias is None:
+        return out
+    added = lift(bias)
+    if added.shape != node.shape[1:2]:
+        raise ShapeError(f"{name}: bias must have shape {node.shape[1:2]}, one number per output channel, got {added.shape}")
+    return out + added.reshape(-1, *(1 for _ in node.shape[2:]))
+
+
+def conv1d(
+    x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
+    dilation: Sizes = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Convolve along the last axis; as `conv2d`. Shapes: x (B, C, W), weight (O, C / groups, K) -> (B, O, W')."""
+    return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, 1)
+
+
+def conv2d(
+    x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
+    dilation: Sizes = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Convolve (without flipping the kernel, as all of deep learning does) along the last two axes.
+
+    Shapes: x (B, C, H, W); weight (O, C / groups, KH, KW); bias (O,); the result (B, O, H', W') with
+    H' = (H + 2 * padding - (KH - 1) * dilation - 1) // stride + 1.
+
+    Args:
+        padding: numbers, "valid" (none) or "same" (H' = H, stride 1 only; an odd rest is padded at the end).
+        groups: output channels see only the input channels of their group.
+
+    Raises: `ShapeError` when channels, groups or sizes do not fit.
+    """
+    return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, 2)
+
+
+def conv3d(
+    x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
+    dilation: Sizes = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Convolve along the last three axes; as `conv2d`. Shapes: x (B, C, D, H, W), weight (O, C / groups, KD, KH, KW)."""
+    return _convolution("conv3d", x, weight, bias, stride, padding, dilation, groups, 3)
+
+
+def conv_transpose2d(
+    x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes = 0,
+    output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
+) -> Tensor:  # fmt: skip
+    """What the gradient of `conv2d` does to its input: every element spreads the kernel over the result.
+
+    Shapes: x (B, C, H, W); weight (C, O / groups, KH, KW); bias (O,); the result (B, O, H', W') with
+    H' = (H - 1) * stride - 2 * padding + (KH - 1) * dilation + output_padding + 1.
+
+    Raises: `ShapeError` when channels, groups or sizes do not fit.
+    """
+    name = "conv_transpose2d"
+    image, kernel = _operands(name, x, weight, 2)
+    strides, dilations = _sizes(name, "stride", stride, 2, 1), _sizes(name, "dilation", dilation, 2, 1)
+    margin, extra = _sizes(name, "padding", padding, 2, 0), _sizes(name, "output_padding", output_padding, 2, 0)
+    channels, outputs, *sizes = kernel.shape
+    if groups < 1 or channels != image.shape[1] or channels % groups:
+        raise ShapeError(f"{name}: weight {kernel.shape} with groups={groups} does not fit an input of shape {image.shape}")
+    # A convolution of the input with its elements `stride` apart, by the kernel turned around.
+    low = [(size - 1) * spread - m for size, spread, m in zip(sizes, dilations, margin, strict=True)]
+    spread_out = padded(
+        image, (0, 0, *low), (0, 0, *(before + e for before, e in zip(low, extra, strict=True))), 0,
+        (0, 0, *(step - 1 for step in strides)),
+    )  # fmt: skip
+    turned = flip(kernel, (2, 3))
+    turned = b.reshape(turned, (groups, channels // groups, outputs, *sizes))
+    swapped = b.build("permute", turned, axes=(0, 2, 1, 3, 4))
+    swapped = b.reshape(swapped, (groups * outputs, channels // groups, *sizes))
+    out = _contract_windows(_windows(name, spread_out, sizes, (1, 1), dilations), swapped, groups)
+    return _with_bias(name, b.reshape(out, (image.shape[0], groups * outputs, *out.shape[-2:])), bias, (x, weight, bias))
+
+
+# ---- pooling
+def _pooled(
+    name: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes, dimensions: int,
+    fill: Scalar,
+) -> tuple[Tensor, Node, tuple[int, ...]]:  # fmt: skip
+    """The tensor that is pooled, its windows, and their sizes."""
+    image = lift(x)
+    if image.ndim < dimensions + 1:
+        raise ShapeError(f"{name}: takes an input (..., C, {dimensions} spatial axes), got shape {image.shape}")
+    kernel = _sizes(name, "kernel_size", kernel_size, dimensions, 1)
+    strides = kernel if stride is None else _sizes(name, "stride", stride, dimensions, 1)
+    margin = _sizes(name, "padding", padding, dimensions, 0)
+    dilations = _sizes(name, "dilation", dilation, dimensions, 1)
+    if any(2 * m > k for m, k in zip(margin, kernel, strict=True)):
+        raise ShapeError(f"{name}: padding {margin} must be at most half of the window {kernel}")
+    lead = (0,) * (image.ndim - dimensions)
+    node = padded(image.node, (*lead, *margin), (*lead, *margin), fill)
+    return image, _windows(name, node, kernel, strides, dilations), kernel
+
+
+def _reduced(op: str, windows: Node, dimensions: int, **attributes: object) -> Node:
+    axes = tuple(range(windows.ndim - dimensions, windows.ndim))
+    return b.reshape(b.build(op, windows, axes=axes, **attributes), windows.shape[: axes[0]])
+
+
+def _lowest(dtype: DType) -> Scalar:
+    return {"f": -math.inf, "i": -(2**31)}.get(dtype.kind, 0)
+
+
+def _max_pool(
+    name: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes, dimensions: int
+) -> Tensor:
+    image = lift(x)
+    _, windows, _ = _pooled(name, image, kernel_size, stride, padding, dilation, dimensions, _lowest(image.dtype))
+    return derived(_reduced("max", windows, dimensions, ties="first"), image)
+
+
+def max_pool1d(
+    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1
+) -> Tensor:
+    """The largest element of each window along the last axis; as `max_pool2d`."""
+    return _max_pool("max_pool1d", x, kernel_size, stride, padding, dilation, 1)
+
+
+def max_pool2d(
+    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1
+) -> Tensor:
+    """The largest element of each window over the last two axes; padding never wins.
+
+    The gradient goes to the first largest element of a window in row-major order.
+
+    Shapes: x (..., H, W) -> (..., H', W'), H' = (H + 2 * padding - (K - 1) * dilation - 1) // stride + 1.
+
+    Args:
+        stride: the window's size if None, so that windows touch and do not overlap.
+
+    Raises: `ShapeError` when a window does not fit, or padding is more than half of it.
+    """
+    return _max_pool("max_pool2d", x, kernel_size, stride, padding, dilation, 2)
+
+
+def _average_pool(
+    name: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count_include_pad: bool, dimensions: int
+) -> Tensor:
+    image, windows, kernel = _pooled(name, x, kernel_size, stride, padding, 1, dimensions, 0)
+    total = derived(_reduced("sum", windows, dimensions), image)
+    if count_include_pad or padding == 0:
+        return total / math.prod(kernel)
+    ones = Tensor(b.constant(1, image.dtype, image.shape[-dimensions:]))
+    _, counted, _ = _pooled(name, ones.reshape(1, *ones.shape), kernel_size, stride, padding, 1, dimensions, 0)
+    return total / Tensor(_reduced("sum", counted, dimensions))
+
+
+def avg_pool1d(
+    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
+) -> Tensor:
+    """The mean of each window along the last axis; as `avg_pool2d`."""
+    return _average_pool("avg_pool1d", x, kernel_size, stride, padding, count_include_pad, 1)
+
+
+def avg_pool2d(
+    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
+) -> Tensor:
+    """The mean of each window over the last two axes.
+
+    Shapes: x (..., H, W) -> (..., H', W'), H' = (H + 2 * padding - K) // stride + 1.
+
+    Args:
+        count_include_pad: divide by the size of the window; else by the number of elements in it that are not padding.
+
+    Raises: `ShapeError` when a window does not fit, or padding is more than half of it.
+    """
+    return _average_pool("avg_pool2d", x, kernel_size, stride, padding, count_include_pad, 2)

@@ -1,0 +1,211 @@
+"""Functions of one element of each operand, by the names of the array API standard.
+
+Operands are tensors, NumPy arrays, lists or Python numbers; they take a common type and shape. Integers and masks become
+float32 where only floats make sense (`exp`, `divide`). This module must not know axes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from vkgrad.ir.dtypes import bool_, float32
+from vkgrad.ir.op import OPS
+from vkgrad.tensor import Operand, Tensor, apply, lift, method, operator
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "clip", "cos", "cosh",
+    "digamma", "divide", "elu", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "floor_divide",
+    "gelu", "greater", "greater_equal", "isfinite", "isinf", "isnan", "leaky_relu", "less", "less_equal", "lgamma",
+    "log", "log10", "log1p", "log2", "log_sigmoid", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "maximum", "minimum", "multiply", "negative", "not_equal", "pow", "reciprocal", "relu",
+    "remainder", "round", "rsqrt", "sigmoid", "sign", "silu", "sin", "sinh", "softplus", "sqrt", "square",
+    "subtract", "tan", "tanh", "trunc", "where",
+]  # fmt: skip
+
+Unary = Callable[[Operand], Tensor]
+Binary = Callable[[Operand, Operand], Tensor]
+
+
+def floating(x: Any) -> Any:
+    """`x` as floats: integer tensors and masks become float32; a Python number stays one, and stays weak."""
+    if isinstance(x, bool | int):
+        return float(x)
+    if isinstance(x, float):
+        return x
+    x = lift(x)
+    return x if x.dtype.kind == "f" else x.astype(float32)
+
+
+def as_mask(x: Any) -> Tensor:
+    """`x` as a mask: everything but 0 holds."""
+    return lift(x).astype(bool_)
+
+
+def _as_it_is(x: Any) -> Any:
+    return x
+
+
+def _unary(op: str, takes: Callable[[Any], Any] = _as_it_is) -> Unary:
+    def function(x: Operand) -> Tensor:
+        return apply(op, takes(x))
+
+    function.__name__ = function.__qualname__ = op
+    function.__doc__ = OPS[op].doc or f"{op} of each element."
+    return function
+
+
+def _binary(op: str, takes: Callable[[Any], Any] = _as_it_is) -> Binary:
+    def function(x: Operand, y: Operand) -> Tensor:
+        return apply(op, takes(x), takes(y))
+
+    function.__name__ = function.__qualname__ = op
+    function.__doc__ = OPS[op].doc or f"{op} of each pair of elements."
+    return function
+
+
+# ---- arithmetic
+add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
+divide = _binary("divide", floating)
+floor_divide, remainder = _binary("floor_divide"), _binary("remainder")
+maximum, minimum = _binary("maximum"), _binary("minimum")
+negative, sign, square = _unary("negative"), _unary("sign"), _unary("square")
+abs = _unary("abs")
+reciprocal = _unary("reciprocal", floating)
+sqrt, rsqrt, cbrt = _unary("sqrt", floating), _unary("rsqrt", floating), _unary("cbrt", floating)
+
+# ---- exponentials, angles and special functions
+exp, exp2, expm1 = _unary("exp", floating), _unary("exp2", floating), _unary("expm1", floating)
+log, log2 = _unary("log", floating), _unary("log2", floating)
+log10, log1p = _unary("log10", floating), _unary("log1p", floating)
+sin, cos, tan = _unary("sin", floating), _unary("cos", floating), _unary("tan", floating)
+asin, acos, atan = _unary("asin", floating), _unary("acos", floating), _unary("atan", floating)
+sinh, cosh, tanh = _unary("sinh", floating), _unary("cosh", floating), _unary("tanh", floating)
+asinh, acosh, atanh = _unary("asinh", floating), _unary("acosh", floating), _unary("atanh", floating)
+atan2 = _binary("atan2", floating)
+erf, erfc, erfinv = _unary("erf", floating), _unary("erfc", floating), _unary("erfinv", floating)
+lgamma, digamma = _unary("lgamma", floating), _unary("digamma", floating)
+sigmoid, softplus, relu = _unary("sigmoid", floating), _unary("softplus", floating), _unary("relu", floating)
+
+# ---- comparisons, logic, bits
+equal, not_equal = _binary("equal"), _binary("not_equal")
+less, less_equal = _binary("less"), _binary("less_equal")
+greater, greater_equal = _binary("greater"), _binary("greater_equal")
+isnan, isinf, isfinite = _unary("isnan", floating), _unary("isinf", floating), _unary("isfinite", floating)
+logical_and, logical_or = _binary("logical_and", as_mask), _binary("logical_or", as_mask)
+logical_xor, logical_not = _binary("logical_xor", as_mask), _unary("logical_not", as_mask)
+bitwise_and, bitwise_or, bitwise_xor = _binary("bitwise_and"), _binary("bitwise_or"), _binary("bitwise_xor")
+bitwise_invert = _unary("bitwise_invert")
+bitwise_left_shift, bitwise_right_shift = _binary("bitwise_left_shift"), _binary("bitwise_right_shift")
+
+
+# ---- rounding: integers are whole already
+def _rounding(op: str) -> Unary:
+    of_floats = _unary(op)
+
+    def function(x: Operand) -> Tensor:
+        x = lift(x)
+        return of_floats(x) if x.dtype.kind == "f" else x
+
+    function.__name__ = function.__qualname__ = op
+    function.__doc__ = OPS[op].doc or f"{op} of each element; integers stay as they are."
+    return function
+
+
+floor, ceil, trunc, round = _rounding("floor"), _rounding("ceil"), _rounding("trunc"), _rounding("round")
+
+# Whole powers up to the fourth and half powers need only multiplications and roots, which are exact to a rounding in
+# every float type; `pow` itself goes through a logarithm.
+_POWERS: dict[float, Callable[[Tensor], Tensor]] = {
+    1: lambda x: x,
+    2: square,
+    3: lambda x: square(x) * x,
+    4: lambda x: square(square(x)),
+    -1: reciprocal,
+    -2: lambda x: reciprocal(square(x)),
+    0.5: sqrt,
+    -0.5: rsqrt,
+}
+
+
+def pow(x: Operand, y: Operand) -> Tensor:
+    """x ** y; 0 ** 0 is 1.
+
+    An integer to a negative integer power is 1 / x**-y without its fraction (a kernel cannot raise as NumPy does).
+    """
+    if isinstance(y, np.generic):
+        y = y.item()
+    if isinstance(y, int | float) and isinstance(x, Tensor) and x.dtype.kind == "f" and y in _POWERS:
+        return _POWERS[y](x)
+    return apply("pow", x, y)
+
+
+Tensor.__pow__, Tensor.__rpow__ = operator(pow), operator(pow, swap=True)
+Tensor.__truediv__, Tensor.__rtruediv__ = operator(divide), operator(divide, swap=True)
+
+
+# ---- choices
+def where(condition: Operand, x: Operand, y: Operand) -> Tensor:
+    """x where `condition` holds (is not 0), else y. The branch that is not taken passes no gradient, not even a NaN."""
+    return apply("where", as_mask(condition), x, y)
+
+
+@method
+def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """x, but at least `min` and at most `max`; NaN stays NaN."""
+    if min is not None:
+        x = maximum(x, min)
+    return lift(x) if max is None else minimum(x, max)
+
+
+def logaddexp(x: Operand, y: Operand) -> Tensor:
+    """log(exp(x) + exp(y)), without overflow."""
+    x, y = floating(x), floating(y)
+    # Equal infinities have no difference, and need none.
+    distance = where(equal(x, y), 0.0, subtract(x, y))
+    return maximum(x, y) + softplus(-abs(distance))
+
+
+# ---- activations
+def silu(x: Operand) -> Tensor:
+    """x * sigmoid(x)."""
+    x = lift(floating(x))
+    return x * sigmoid(x)
+
+
+def gelu(x: Operand, approximate: Literal["none", "tanh"] = "none") -> Tensor:
+    """x times the probability that a standard normal number is below it.
+
+    Source: Hendrycks & Gimpel, "Gaussian Error Linear Units", 2016; `approximate="tanh"` is their section 2's formula.
+    """
+    x = lift(floating(x))
+    if approximate == "tanh":
+        return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+    if approximate != "none":
+        raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
+
+
+def leaky_relu(x: Operand, negative_slope: float = 0.01) -> Tensor:
+    """x where it is positive, else `negative_slope` times x; the derivative at 0 is `negative_slope`."""
+    x = lift(floating(x))
+    return where(x > 0, x, negative_slope * x)
+
+
+def elu(x: Operand, alpha: float = 1.0) -> Tensor:
+    """x where it is positive, else alpha * (exp(x) - 1)."""
+    x = lift(floating(x))
+    return where(x > 0, x, alpha * expm1(minimum(x, 0.0)))
+
+
+def log_sigmoid(x: Operand) -> Tensor:
+    """log(sigmoid(x)), without overflow."""
+    return -softplus(-lift(floating(x)))
+
+
+for _function in (abs, exp, log, sqrt, square, sign, tanh, sigmoid, relu, sin, cos, floor, ceil, round, isnan):
+    method(_function)

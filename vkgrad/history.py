@@ -1,0 +1,89 @@
+"""Which values must keep the graph they came from, because a gradient may still be asked of them.
+
+Once a value is computed the engine forgets how, except for tensors with `keeps_history`. This module says which those
+are: what is computed from tensors that require gradients, or inside a running transform such as `grad`. It must not
+know tensors: it speaks of nodes and of anything with the two flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, WeakSet, ref
+
+from vkgrad.ir.node import Node
+
+_recording: ContextVar[bool] = ContextVar("vkgrad_recording", default=True)
+
+# The nodes that stand for tensors with requires_grad. A tensor may have several: a pending one and, after a flush, a
+# leaf; graphs built before the flush still name the first.
+_owners: WeakKeyDictionary[Node, ReferenceType[Any]] = WeakKeyDictionary()
+
+# The nodes that running transforms differentiate with respect to.
+_traced: WeakSet[Node] = WeakSet()
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Results computed inside do not remember where they came from, so `backward` stops there.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> w = vg.tensor([1.0, 2.0], requires_grad=True)
+        >>> with vg.no_grad():
+        ...     w.assign(w - 0.5)
+        >>> w.tolist()
+        [0.5, 1.5]
+    """
+    token = _recording.set(False)
+    try:
+        yield
+    finally:
+        _recording.reset(token)
+
+
+def must_keep(sources: Iterable[Any]) -> bool:
+    """Whether a result computed from `sources` (tensors or anything else) keeps its history."""
+    return _recording.get() and any(
+        getattr(source, "keeps_history", False) or getattr(source, "requires_grad", False) for source in sources
+    )
+
+
+def own(node: Node, tensor: Any) -> None:
+    """Say that `node` stands for `tensor`, which requires a gradient."""
+    _owners[node] = ref(tensor)
+
+
+def owner(node: Node) -> Any | None:
+    """The living tensor with `requires_grad` that `node` stands for."""
+    reference = _owners.get(node)
+    tensor = reference() if reference is not None else None
+    return tensor if tensor is not None and tensor.requires_grad else None
+
+
+@contextmanager
+def traced(nodes: Iterable[Node]) -> Iterator[None]:
+    """While inside, a running transform differentiates with respect to `nodes`."""
+    nodes = tuple(nodes)
+    _traced.update(nodes)
+    try:
+        yield
+    finally:
+        _traced.difference_update(nodes)
+
+
+def is_needed(outputs: Iterable[Node], stop: Callable[[Node], bool]) -> bool:
+    """Whether `outputs` depend, without passing a node where `stop` holds, on anything a gradient may be asked of."""
+    seen: set[Node] = set()
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node in seen or stop(node):
+            continue
+        seen.add(node)
+        if node in _traced or owner(node) is not None:
+            return True
+        stack.extend(node.inputs)
+    return False

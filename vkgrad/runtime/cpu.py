@@ -1,0 +1,116 @@
+"""The CPU device: the same plans, run by the NumPy twin with BLAS. Chosen explicitly, and counted like any device.
+
+Memory is a NumPy array of bytes. A run is over when `submit` returns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkgrad.counters import count
+from vkgrad.ir.dtypes import DType
+from vkgrad.ir.node import Node
+from vkgrad.runtime.device import Job
+from vkgrad.runtime.twin import prepare
+from vkgrad.schedule.plan import Plan
+
+
+class CpuExecutable:
+    """A plan with a closure per kernel."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.kernels = [prepare(kernel) for kernel in plan.kernels]
+
+
+class CpuDevice:
+    kind = "cpu"
+    name = "cpu"
+    software = False
+    max_buffers = 32
+    largest_binding = 1 << 62
+
+    def __init__(self) -> None:
+        self.arena = np.empty(0, np.uint8)
+
+    def __repr__(self) -> str:
+        return "<cpu device: NumPy>"
+
+    def refuses(self, node: Node) -> str | None:
+        return None
+
+    def allocate(self, size_bytes: int) -> np.ndarray:
+        count(buffers_allocated=1, bytes_allocated=size_bytes)
+        return np.empty(max(size_bytes, 1), np.uint8)
+
+    def storage(self, array: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(array)
+
+    def from_storage(self, raw: np.ndarray, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
+        size = int(np.prod(shape))
+        return raw[: size * dtype.numpy.itemsize].view(dtype.numpy).reshape(shape)
+
+    def temporaries(self, size_bytes: int) -> np.ndarray:
+        if self.arena.nbytes < size_bytes:
+            self.arena = self.allocate(size_bytes)
+        return self.arena
+
+    def prepare(self, plan: Plan) -> CpuExecutable:
+        return CpuExecutable(plan)
+
+    def record(self, job: Job) -> CpuRecording:
+        return CpuRecording(self, job)
+
+    def save_cache(self) -> None:
+        """There is nothing to keep."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class CpuRecording:
+    submissions = 1
+
+    def __init__(self, device: CpuDevice, job: Job) -> None:
+        self.device, self.job = device, job
+        self.dispatches = self.barriers = 0
+        self.runs: list[tuple[Any, list[np.ndarray]]] = []
+        executable: CpuExecutable | None = job.executable
+        if executable is None:
+            return
+        plan = executable.plan
+        arena = device.temporaries(plan.arena_bytes)
+        views = []
+        for number, buffer in enumerate(plan.buffers):
+            size = buffer.count * buffer.dtype.numpy.itemsize
+            start = buffer.index if buffer.kind == "temporary" else 0
+            memory = arena if buffer.kind == "temporary" else job.memory[number]
+            views.append(memory[start : start + size].view(buffer.dtype.numpy))
+        for kernel, run in zip(plan.kernels, executable.kernels, strict=True):
+            self.runs.append((run, [views[slot] for slot in kernel.slots]))
+        self.dispatches = len(self.runs)
+        self.barriers = max(plan.depth - 1, 0)
+
+    def write(self, number: int, array: np.ndarray) -> None:
+        stored = np.ascontiguousarray(array)
+        self.job.uploads[number][0][: stored.nbytes] = stored.reshape(-1).view(np.uint8)
+        count(bytes_uploaded=stored.nbytes)
+
+    def submit(self) -> None:
+        with np.errstate(all="ignore"):
+            for run, buffers in self.runs:
+                run(buffers)
+        for destination, source, size in self.job.copies:
+            destination[:size] = source[:size]
+
+    def is_done(self) -> bool:
+        return True
+
+    def wait(self) -> None:
+        """It is over already."""
+
+    def read(self, number: int) -> np.ndarray:
+        memory, size = self.job.downloads[number]
+        return memory[:size].copy()

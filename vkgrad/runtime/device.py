@@ -1,0 +1,66 @@
+"""What the engine asks of a device. Both devices, Vulkan and CPU, run the same plans behind this interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from vkgrad.ir.node import Node
+from vkgrad.schedule.plan import Plan
+
+Memory = Any  # a device's own handle on a piece of its memory
+
+
+@dataclass
+class Job:
+    """One run of a plan with its memory, as it is recorded.
+
+    memory      plan buffer id -> memory, for inputs and outputs (temporaries are the device's business)
+    uploads     (memory, bytes) to fill from the host before the kernels, in this order
+    copies      (destination, source, bytes) on the device after the kernels
+    downloads   (memory, bytes) that the host may read afterwards, in this order
+    """
+
+    executable: Any | None
+    memory: Mapping[int, Memory] = field(default_factory=dict)
+    uploads: Sequence[tuple[Memory, int]] = ()
+    copies: Sequence[tuple[Memory, Memory, int]] = ()
+    downloads: Sequence[tuple[Memory, int]] = ()
+
+
+class Recording(Protocol):
+    """A recorded job. It may be submitted again and again; its own previous run must be over before `write`."""
+
+    dispatches: int
+    barriers: int
+    submissions: int
+
+    def write(self, number: int, array: np.ndarray) -> None: ...
+    def submit(self) -> None: ...
+    def is_done(self) -> bool: ...
+    def wait(self) -> None: ...
+    def read(self, number: int) -> np.ndarray:
+        """The bytes of download `number`, after waiting for the last submission."""
+        ...
+
+
+class Device(Protocol):
+    name: str
+    kind: str  # "vulkan" or "cpu"
+    max_buffers: int  # buffers one kernel may bind
+
+    def refuses(self, node: Node) -> str | None:
+        """Why this device has no kernel for `node`, or None if it has."""
+        ...
+
+    def allocate(self, size_bytes: int) -> Memory: ...
+    def prepare(self, plan: Plan) -> Any: ...
+    def record(self, job: Job) -> Recording: ...
+    def storage(self, array: np.ndarray) -> np.ndarray:
+        """The array as it is stored on this device (a bool may be wider there)."""
+        ...
+
+    def from_storage(self, raw: np.ndarray, dtype: Any, shape: tuple[int, ...]) -> np.ndarray: ...

@@ -1,0 +1,258 @@
+"""The Vulkan device: plans become Kompute sequences, one submission each.
+
+The native part (`_native`) holds instance, memory, pipelines and submissions. Here a plan's kernels are rendered and
+compiled, its levels are recorded with one barrier between two of them, and uploads and downloads ride in the same
+sequence.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import struct
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vkgrad.codegen import cache
+from vkgrad.codegen.render import Shader, render
+from vkgrad.codegen.rows import Limits
+from vkgrad.config import config
+from vkgrad.counters import count
+from vkgrad.ir.dtypes import DType, float64
+from vkgrad.ir.node import Node
+from vkgrad.ir.op import Family
+from vkgrad.runtime import _native
+from vkgrad.runtime.device import Job
+from vkgrad.schedule.plan import Plan
+
+
+@dataclass
+class Executable:
+    """A plan with a pipeline per kernel."""
+
+    plan: Plan
+    shaders: list[Shader]
+    pipelines: list[_native.Pipeline]
+
+
+class VulkanDevice:
+    kind = "vulkan"
+
+    def __init__(self, index: int | None = None) -> None:
+        self.native = _native.Device(index)
+        info = self.info = self.native.info
+        limits = info["limits"]
+        self.name = info["name"]
+        self.software = info["type"] == "cpu"
+        self.max_buffers = min(limits["max_storage_buffers"], 32)
+        self.limits = Limits(
+            software=self.software,
+            max_groups=tuple(limits["max_workgroup_count"]),
+            max_invocations=limits["max_workgroup_invocations"],
+            shared_bytes=limits["max_shared_memory_bytes"],
+            subgroup=info["subgroup_size"],
+            max_buffers=self.max_buffers,
+            float64=bool(info["features"].get("shaderFloat64")),
+        )
+        self.largest_binding = limits["max_storage_buffer_range"]
+        self.arena: _native.Buffer | None = None
+        self.pipelines: dict[tuple[str, tuple[int, ...]], _native.Pipeline] = {}
+        name = f"pipelines-{info['vendor_id']:x}-{info['device_id']:x}-{info['driver_version']:x}.bin"
+        self.cache_file = config.cache_dir / name
+        self.native.load_cache(str(self.cache_file))
+        atexit.register(self.save_cache)  # after the native part's own registration, so it runs before its devices close
+        if self.software:
+            warnings.warn(
+                f"vkgrad runs on {self.name}, Vulkan in software: correct, but slower than NumPy. "
+                "VKGRAD_DEVICE=cpu is the fast choice on a machine without a GPU.",
+                stacklevel=2,
+            )
+
+    def __repr__(self) -> str:
+        return f"<vulkan device {self.name}>"
+
+    # ---- what it can do
+    def refuses(self, node: Node) -> str | None:
+        if node.dtype is not float64 and all(source.dtype is not float64 for source in node.inputs):
+            return None
+        if not config.f64:
+            return "double precision is switched off by VKGRAD_F64=0"
+        if not self.limits.float64:
+            return f"{self.name} lacks the feature shaderFloat64"
+        if node.op.inexact and node.op.family is Family.ELEMENTWISE:
+            return "GLSL has this function in single precision only"
+        return None
+
+    # ---- memory
+    def allocate(self, size_bytes: int) -> _native.Buffer:
+        count(buffers_allocated=1, bytes_allocated=size_bytes)
+        return self.native.buffer(-(-size_bytes // 4) * 4)
+
+    def storage(self, array: np.ndarray) -> np.ndarray:
+        return array.astype(np.uint32) if array.dtype.kind == "b" else np.ascontiguousarray(array)
+
+    def from_storage(self, raw: np.ndarray, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
+        stored = raw.view(dtype.storage_numpy)[: int(np.prod(shape))].reshape(shape)
+        return stored != 0 if dtype.kind == "b" else stored
+
+    def temporaries(self, size_bytes: int) -> _native.Buffer | None:
+        """One arena serves every plan: submissions run one after the other, so their temporaries may share it."""
+        if size_bytes and (self.arena is None or self.arena.nbytes < size_bytes):
+            self.arena = self.allocate(size_bytes)
+        return self.arena
+
+    # ---- kernels
+    def prepare(self, plan: Plan) -> Executable:
+        shaders = [render(kernel, self.limits) for kernel in plan.kernels]
+        missing = {
+            (shader.source, shader.numbers): shader
+            for shader in shaders
+            if (shader.source, shader.numbers) not in self.pipelines
+        }
+        if missing:
+            modules = {s.source: cache.spirv(s.source, s.row) for s in missing.values()}
+            with ThreadPoolExecutor(8) as pool:
+                made = list(pool.map(lambda s: self._pipeline(s, modules[s.source]), missing.values()))
+            self.pipelines.update(zip(missing, made, strict=True))
+            count(pipelines_created=len(missing))
+        if "glsl" in config.debug:
+            for shader in shaders:
+                print(f"// {shader.row} {dict(shader.parameters)} {shader.groups} {shader.numbers}\n{shader.source}")
+        return Executable(plan, shaders, [self.pipelines[s.source, s.numbers] for s in shaders])
+
+    def _pipeline(self, shader: Shader, spirv: bytes) -> _native.Pipeline:
+        spec = {number: struct.pack("<i", value) for number, value in enumerate(shader.numbers)}
+        key = hashlib.blake2b(shader.source.encode(), digest_size=16).digest()
+        return self.native.pipeline(spirv, shader.buffers, spec, key=key)
+
+    def save_cache(self) -> None:
+        """Write the driver's pipelines to disk, so that the next process creates them quickly."""
+        if self.pipelines:
+            self.cache_file.parent.mkdir(parents=True, exist_ok=True)
+            self.native.save_cache(str(self.cache_file))
+
+    # ---- running
+    def record(self, job: Job) -> VulkanRecording:
+        return VulkanRecording(self, job)
+
+    def close(self) -> None:
+        atexit.unregister(self.save_cache)
+        self.save_cache()
+        self.native.close()
+
+
+class VulkanRecording:
+    """A job recorded into native plans: one, or more where VKGRAD_BATCH_MAX caps the dispatches of a submission."""
+
+    def __init__(self, device: VulkanDevice, job: Job) -> None:
+        self.device = device
+        self.cap = config.batch_max
+        self.plans: list[_native.Plan] = []
+        self.open: _native.Plan | None = None
+        self.filled = self.dispatches = self.barriers = 0
+        self.ticket = 0
+        self.upload_places = _places([size for _, size in job.uploads])
+        self.download_sizes = [size for _, size in job.downloads]
+        self.download_places = _places(self.download_sizes)
+        self._record(job)
+        self.submissions = len(self.plans)
+
+    def _plan(self) -> _native.Plan:
+        if self.open is None:
+            self.open = self.device.native.plan(copies=1)
+            self.plans.append(self.open)
+            self.filled = 0
+        return self.open
+
+    def _close(self) -> None:
+        if self.open is not None:
+            self.open.finish()
+            self.open = None
+
+    def _barrier(self, kind: str) -> None:
+        """Order what follows after what came before; a new plan begins with such a barrier anyway."""
+        if self.open is not None:
+            self.open.barrier(kind)
+            self.barriers += 1
+
+    def _record(self, job: Job) -> None:
+        staged = sum(size for _, size in job.uploads)
+        if staged:
+            self.staging = self.device.native.buffer(self.upload_places[-1][1], "upload")
+            for (memory, size), (start, _) in zip(job.uploads, self.upload_places, strict=True):
+                self._plan().copy(memory, self.staging, -(-size // 4) * 4, 0, start)
+            if job.executable is not None or job.copies or job.downloads:
+                self._barrier("full")
+        if job.executable is not None:
+            self._record_kernels(job.executable, job.memory)
+        if job.copies:
+            self._barrier("full")
+            for destination, source, size in job.copies:
+                self._plan().copy(destination, source, -(-size // 4) * 4)
+        if job.downloads:
+            self._barrier("full")
+            self.landing = self.device.native.buffer(self.download_places[-1][1], "download")
+            for (memory, size), (start, _) in zip(job.downloads, self.download_places, strict=True):
+                self._plan().copy(self.landing, memory, -(-size // 4) * 4, start)
+            self._barrier("host")
+        self._close()
+
+    def _record_kernels(self, executable: Executable, memory: Any) -> None:
+        plan = executable.plan
+        arena = self.device.temporaries(plan.arena_bytes)
+        places: list[Any] = []
+        for number, buffer in enumerate(plan.buffers):
+            if buffer.kind == "temporary":
+                places.append((arena, buffer.index, -(-buffer.size_bytes // 4) * 4))
+            else:
+                places.append(memory[number])
+        level = 0
+        for kernel, own, shader, pipeline in zip(
+            plan.kernels, plan.levels, executable.shaders, executable.pipelines, strict=True
+        ):
+            if own != level:
+                self._barrier("compute")
+                level = own
+            if self.cap is not None and self.open is not None and self.filled >= max(self.cap, 1):
+                self._close()
+            self._plan().dispatch(pipeline, [places[slot] for slot in kernel.slots], shader.groups)
+            self.filled += 1
+            self.dispatches += 1
+        if self.cap == 0:
+            self._close()
+
+    def write(self, number: int, array: np.ndarray) -> None:
+        stored = self.device.storage(array)
+        self.staging.write(stored.reshape(-1).view(np.uint8), self.upload_places[number][0])
+        count(bytes_uploaded=stored.nbytes)
+
+    def submit(self) -> None:
+        for plan in self.plans:
+            self.ticket = self.device.native.submit(plan)
+
+    def is_done(self) -> bool:
+        return self.device.native.done(self.ticket)
+
+    def wait(self) -> None:
+        self.device.native.wait(self.ticket)
+
+    def read(self, number: int) -> np.ndarray:
+        self.wait()
+        start, _ = self.download_places[number]
+        size = self.download_sizes[number]
+        return np.frombuffer(self.landing.read(start, size), np.uint8)
+
+
+def _places(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """(start, end) of pieces one after the other, each on a 16-byte boundary."""
+    out, at = [], 0
+    for size in sizes:
+        end = at + -(-size // 16) * 16
+        out.append((at, end))
+        at = end
+    return out

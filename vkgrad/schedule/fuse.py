@@ -1,0 +1,421 @@
+"""Which nodes share a kernel.
+
+Every reduction and contraction, and every element-wise node whose value must exist in memory, gets a home: a `Cluster`,
+which becomes one kernel. All other element-wise nodes float: they are computed inside each kernel that reads them. A
+node joins an existing cluster when it can be computed in the same loop nest from what the nest holds at the same place,
+and no cluster would come to depend on itself.
+
+Everything is decided from the layouts of the loads that a node would do (`Loads`), never from the names of ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from vkgrad.ir.layout import Layout
+from vkgrad.ir.node import Node, consumers, walk
+from vkgrad.ir.op import Family, Shape
+from vkgrad.ops.contraction import extents_of, summed_labels
+from vkgrad.schedule.chains import Step, apply_step
+
+Loads = dict[tuple[Node, Layout], None]  # an ordered set: the anchors a node reads, each through one layout
+
+LARGEST_EXPRESSION = 200  # element-wise ops in one kernel; more makes slow compiles and spills, not speed
+LONGEST_ROW = 16384  # a full value after a reduction runs the row again in one workgroup; longer rows want two kernels
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Nodes of one kernel.
+
+    full     extents of the whole iteration space in the root's own axis order; `reduced` are its R axes
+    slot     the shape of values that are complete after reducing
+    opened   sums and contractions below the root sum that run in the same nest, outermost first
+    """
+
+    root: Node
+    full: Shape
+    reduced: tuple[int, ...]
+    slot: Shape
+    number: int
+    members: dict[Node, None] = field(default_factory=dict)
+    opened: tuple[Node, ...] = ()
+    reads: dict[Cluster, None] = field(default_factory=dict)
+    leaves: dict[Node, None] = field(default_factory=dict)
+    ops: int = 0
+
+    @property
+    def reducing(self) -> bool:
+        return bool(self.reduced) or bool(self.opened) or self.root.op.family is Family.CONTRACTION
+
+    def expected(self, node: Node) -> Layout | None:
+        """How a member's value lies over the full space, or None if it has neither shape."""
+        if node.shape == self.full and (not self.reduced or node.op.family is not Family.REDUCTION):
+            return Layout.contiguous(self.full)
+        return self.slotted(node.shape)
+
+    def slotted(self, shape: Shape) -> Layout | None:
+        if _without_ones(shape) != _without_ones(self.slot):
+            return None
+        layout = Layout.contiguous(self.slot)
+        return layout.expand(self.full) if len(self.full) == len(self.slot) else layout
+
+
+def _without_ones(shape: Shape) -> Shape:
+    return tuple(extent for extent in shape if extent != 1)
+
+
+def _same_place(a: Layout, b: Layout) -> bool:
+    return (
+        a.offset == b.offset == 0
+        and not a.guards
+        and not b.guards
+        and [(e, s) for e, s in zip(a.extents, a.strides, strict=True) if e != 1]
+        == [(e, s) for e, s in zip(b.extents, b.strides, strict=True) if e != 1]
+    )
+
+
+def depends(cluster: Cluster, on: Cluster) -> bool:
+    """Whether `cluster` needs `on`, directly or not (or is it)."""
+    stack, seen = [cluster], {cluster}
+    while stack:
+        current = stack.pop()
+        if current is on:
+            return True
+        for source in current.reads:
+            if source not in seen:
+                seen.add(source)
+                stack.append(source)
+    return False
+
+
+@dataclass
+class Fusion:
+    """The result: clusters in an order in which they can be computed, and the home of each node that has one."""
+
+    clusters: list[Cluster]
+    home: dict[Node, Cluster]
+
+
+class Fuser:
+    def __init__(
+        self, targets: Sequence[Node], has_value: Callable[[Node], bool], *, max_buffers: int, fuse: bool = True
+    ):
+        self.has_value = has_value
+        self.max_buffers = max_buffers
+        self.fusing = fuse
+        self.order = walk(targets, stop=has_value)
+        self.targets = set(targets)
+        self.readers = consumers(self.order)
+        self.home: dict[Node, Cluster] = {}
+        self.loads: dict[Node, Loads] = {}
+        self.cost: dict[Node, int] = {}  # element-wise ops a floating node repeats wherever it is read
+        self.count = 0
+
+    def run(self) -> Fusion:
+        for node in self.order:
+            self._visit(node)
+        clusters = dict.fromkeys(self.home.values())
+        return Fusion(_ordered(clusters), self.home)
+
+    # ---- one node
+    def _in_memory(self, loads: Loads) -> dict[Node, None]:
+        """The nodes of `loads` that are read from memory (counters and padding are not)."""
+        return {anchor: None for anchor, _ in loads if self.is_anchor(anchor)}
+
+    def is_anchor(self, node: Node) -> bool:
+        return node in self.home or self.has_value(node) or node.op.family is Family.LEAF
+
+    def reading(self, node: Node) -> Loads:
+        """What a kernel that computes with `node` loads, over `node`'s own shape."""
+        if self.is_anchor(node):
+            return {(node, Layout.contiguous(node.shape)): None}
+        return self.loads[node]
+
+    def _visit(self, node: Node) -> None:
+        if self.has_value(node) or node.op.family is Family.LEAF or node.size == 0:
+            self.loads[node], self.cost[node] = {}, 0
+            return
+        family = node.op.family
+        if family is Family.SOURCE:
+            # A counter's address is its value, so the views above it must stay one layout: it counts as a load.
+            self.loads[node] = {(node, Layout.contiguous(node.shape)): None} if node.is_op("iota") else {}
+            self.cost[node] = 0
+        elif family is Family.VIEW:
+            self._visit_view(node)
+        elif family is Family.REDUCTION:
+            self.loads[node] = dict(self.reading(node.inputs[0]))
+            self.cost[node] = 0
+            self._house_reduction(node)
+            return
+        elif family is Family.CONTRACTION:
+            self.loads[node] = self._merged(node.inputs)
+            self.cost[node] = 0
+            self._house_contraction(node)
+            return
+        elif family is Family.INDEXED:
+            self._visit_gather(node)
+        else:
+            self._visit_elementwise(node)
+        if node in self.targets or not self.fusing and family in (Family.ELEMENTWISE, Family.INDEXED):
+            self.house(node)
+
+    def _merged(self, inputs: Iterable[Node]) -> Loads:
+        merged: Loads = {}
+        for source in inputs:
+            merged.update(self.reading(source))
+        return merged
+
+    def _visit_view(self, node: Node) -> None:
+        (source,) = node.inputs
+        step = Step(node.op.name, node.attributes)
+        moved: Loads = {}
+        for anchor, layout in self.reading(source):
+            out, _ = apply_step(step, layout, 0)
+            if out is None:
+                self.house(source)  # a copy of the input makes the view free
+                return self._visit_view(node)
+            moved[anchor, out] = None
+        if node.is_op("pad"):
+            # So must the views above padding, even where no load is below it.
+            mask, _ = apply_step(step, Layout.contiguous(source.shape), 0)
+            if mask is None:
+                self.house(source)
+                return self._visit_view(node)
+            moved[node, mask] = None
+        self.loads[node], self.cost[node] = moved, 0 if self.is_anchor(source) else self.cost[source]
+
+    def _visit_elementwise(self, node: Node) -> None:
+        cost = 1 + sum(self.cost[source] for source in dict.fromkeys(node.inputs) if not self.is_anchor(source))
+        merged = self._merged(node.inputs)
+        if cost > LARGEST_EXPRESSION or len(self._in_memory(merged)) > self.max_buffers - 4:
+            for source in dict.fromkeys(node.inputs):
+                if not self.is_anchor(source) and self.cost[source] > 1:
+                    self.house(source)
+            cost, merged = 1, self._merged(node.inputs)
+        self.loads[node], self.cost[node] = merged, cost
+        if self._wanted_in_memory(node, cost):
+            self.house(node)
+
+    def _visit_gather(self, node: Node) -> None:
+        x, index = node.inputs
+        lookups = self.reading(x)
+        if not self.is_anchor(x) and (
+            len(lookups) != 1 or self.cost[x] or any(not self.is_anchor(a) or layout.guards for a, layout in lookups)
+        ):
+            self.house(x)
+            lookups = self.reading(x)
+        # The lookup's address is not a layout: mark it as reading everything, so that nothing joins across it.
+        self.loads[node] = {(anchor, Layout((), ())): None for anchor, _ in lookups} | dict(self.reading(index))
+        self.cost[node] = 1 + self.cost[index]
+
+    # ---- what must exist in memory
+    def _wanted_in_memory(self, node: Node, cost: int) -> bool:
+        """Whether recomputing a floating node wherever it is read would cost more than writing it once."""
+        contractions = others = 0
+        stack = list(self.readers[node])
+        seen: set[Node] = set()
+        while stack:
+            reader = stack.pop()
+            if reader in seen:
+                continue
+            seen.add(reader)
+            if reader.op.family is Family.VIEW and reader not in self.targets:
+                stack.extend(self.readers[reader])
+            elif reader.op.family is Family.CONTRACTION:
+                contractions += 1
+            elif reader.op.family is Family.REDUCTION or reader.shape != node.shape:
+                others += 1
+        loads = self.loads[node]
+        big = [anchor for anchor, _ in loads if self.is_anchor(anchor) and 2 * anchor.size > node.size]
+        if contractions:
+            # A contraction reads each element of its operand many times: only a trivial prologue is repeated there.
+            in_memory = all(self.has_value(a) or a.op.family in (Family.LEAF, Family.ELEMENTWISE) for a in big)
+            return not (cost <= 2 and len(big) <= 1 and len(loads) <= 1 and in_memory)
+        return others > 1 and cost > 8
+
+    # ---- homes
+    def _new_cluster(self, root: Node, full: Shape, reduced: tuple[int, ...], slot: Shape) -> Cluster:
+        cluster = Cluster(root, full, reduced, slot, self.count)
+        self.count += 1
+        return cluster
+
+    def _join(self, node: Node, cluster: Cluster, loads: Loads) -> None:
+        cluster.members[node] = None
+        cluster.ops += self.cost.get(node, 0) + 1
+        self.home[node] = cluster
+        for anchor, _ in loads:
+            if anchor in self.home:
+                if self.home[anchor] is not cluster:
+                    cluster.reads[self.home[anchor]] = None
+                    cluster.leaves[anchor] = None
+            elif self.is_anchor(anchor):
+                cluster.leaves[anchor] = None
+
+    def house(self, node: Node) -> None:
+        """Give an element-wise node (or a view that must be copied) a place in memory."""
+        if self.is_anchor(node):
+            return
+        loads = self.loads[node]
+        cluster = self._host(node, loads, node.shape) if self.fusing and node.op.family is not Family.VIEW else None
+        if cluster is None:
+            cluster = self._new_cluster(node, node.shape, (), node.shape)
+        self._join(node, cluster, loads)
+
+    def _host(self, node: Node, loads: Loads, shape: Shape) -> Cluster | None:
+        """The latest cluster whose loop nest can compute `node` from values it holds at the same place."""
+        candidates = {self.home[anchor] for anchor, _ in loads if anchor in self.home}
+        if not candidates:
+            candidates = self._sharing(node, loads)
+        for cluster in sorted(candidates, key=lambda c: -c.number):
+            if self._fits(node, loads, shape, cluster):
+                return cluster
+        return None
+
+    def _sharing(self, node: Node, loads: Loads) -> set[Cluster]:
+        """Element-wise clusters of the same shape that read some of the same leaves (one pass for several results)."""
+        leaves = self._in_memory(loads)
+        return {
+            cluster
+            for cluster in dict.fromkeys(self.home.values())
+            if not cluster.reducing and cluster.full == node.shape and not cluster.leaves.keys().isdisjoint(leaves)
+        }
+
+    def _fits(self, node: Node, loads: Loads, shape: Shape, cluster: Cluster) -> bool:
+        if cluster.ops + self.cost.get(node, 0) > LARGEST_EXPRESSION:
+            return False
+        buffers = set(cluster.leaves) | {a for a in self._in_memory(loads) if self.home.get(a) is not cluster}
+        if len(buffers) + len(cluster.members) + 1 > self.max_buffers:
+            return False
+        full = shape == cluster.full and (not cluster.reducing or shape != cluster.slot)
+        if not full and cluster.slotted(shape) is None:
+            return False
+        if full and cluster.reducing:
+            if cluster.opened or cluster.root.op.family is Family.CONTRACTION:
+                return False
+            if prod(cluster.full[axis] for axis in cluster.reduced) > LONGEST_ROW:
+                return False
+        for anchor, layout in loads:
+            other = self.home.get(anchor)
+            if other is cluster:
+                have = self._value_layout(anchor, cluster, full)
+                if have is None or not self._aligned(layout, have, shape):
+                    return False
+            elif other is not None and depends(other, cluster):
+                return False
+        return True
+
+    @staticmethod
+    def _value_layout(anchor: Node, cluster: Cluster, full: bool) -> Layout | None:
+        """How a reader over the full space (or over the slots) would address a member's value in memory."""
+        if anchor.shape == cluster.full and anchor.shape != cluster.slot:
+            return Layout.contiguous(cluster.full) if full else None
+        slots = Layout.contiguous(cluster.slot)
+        return slots.expand(cluster.full) if full else slots
+
+    @staticmethod
+    def _aligned(layout: Layout, have: Layout, shape: Shape) -> bool:
+        return _without_ones(layout.extents) == _without_ones(have.extents) and _same_place(
+            Layout(tuple(e for e in layout.extents if e != 1),
+                   tuple(s for e, s in zip(layout.extents, layout.strides, strict=True) if e != 1), layout.offset, layout.guards),
+            Layout(tuple(e for e in have.extents if e != 1),
+                   tuple(s for e, s in zip(have.extents, have.strides, strict=True) if e != 1), have.offset, have.guards),
+        )  # fmt: skip
+
+    def _house_reduction(self, node: Node) -> None:
+        (source,) = node.inputs
+        full, axes = source.shape, tuple(node.attributes["axes"])
+        loads = self.loads[node]
+        inner = self._openable(node) if node.is_op("sum") else None
+        if inner is not None:
+            below = self.home.pop(inner)
+            cluster = self._new_cluster(node, full, axes, node.shape)
+            cluster.opened = (inner, *below.opened)
+            cluster.reads, cluster.leaves = dict(below.reads), dict(below.leaves)
+            cluster.members[node] = None
+            self.home[node] = cluster
+            return
+        host = None
+        if self.fusing:
+            same = {
+                c
+                for c in dict.fromkeys(self.home.values())
+                if c.full == full and c.reduced == axes and not c.opened and c.root.op.family is Family.REDUCTION
+            }
+            leaves = self._in_memory(loads)
+            same = {
+                c for c in same
+                if any(self.home.get(a) is c for a in leaves) or not c.leaves.keys().isdisjoint(leaves)
+            }  # fmt: skip
+            for cluster in sorted(same, key=lambda c: -c.number):
+                if self._fits_row(loads, cluster):
+                    host = cluster
+                    break
+        self._join(node, host or self._new_cluster(node, full, axes, node.shape), loads)
+
+    def _fits_row(self, loads: Loads, cluster: Cluster) -> bool:
+        if prod(cluster.full[axis] for axis in cluster.reduced) > LONGEST_ROW or cluster.ops > LARGEST_EXPRESSION:
+            return False
+        buffers = set(cluster.leaves) | {a for a in self._in_memory(loads) if self.home.get(a) is not cluster}
+        if len(buffers) + len(cluster.members) + 1 > self.max_buffers:
+            return False
+        for anchor, layout in loads:
+            other = self.home.get(anchor)
+            if other is cluster:
+                have = self._value_layout(anchor, cluster, True)
+                if have is None or not self._aligned(layout, have, cluster.full):
+                    return False
+            elif other is not None and depends(other, cluster):
+                return False
+        return True
+
+    def _openable(self, node: Node) -> Node | None:
+        """The sum or contraction that `node` (a sum) reads through views only, if nothing else reads it."""
+        inner = node.inputs[0]
+        while inner.op.family is Family.VIEW and not self.is_anchor(inner):
+            if len(self.readers[inner]) != 1:
+                return None
+            inner = inner.inputs[0]
+        if not (inner.is_op("sum") or inner.is_op("contract")) or inner in self.targets or self.has_value(inner):
+            return None
+        cluster = self.home[inner]
+        if len(self.readers[inner]) != 1 or len(cluster.members) != 1:
+            return None
+        # Each inner sum is done again for every place that reads it: fine while few read the same one.
+        return inner if node.inputs[0].size <= 4 * inner.size else None
+
+    def _house_contraction(self, node: Node) -> None:
+        left, right, out = (tuple(node.attributes[name]) for name in ("left", "right", "out"))
+        extents = extents_of([source.shape for source in node.inputs], left, right)
+        full = (*node.shape, *(extents[label] for label in summed_labels(left, right, out)))
+        reduced = tuple(range(len(node.shape), len(full)))
+        for source in node.inputs:
+            if not self.fusing and not self.is_anchor(source) and self.cost[source]:
+                self.house(source)
+        self.loads[node] = self._merged(node.inputs)
+        self._join(node, self._new_cluster(node, full, reduced, node.shape), self.loads[node])
+
+
+def _ordered(clusters: Iterable[Cluster]) -> list[Cluster]:
+    """Clusters so that each comes after those it reads."""
+    out: list[Cluster] = []
+    state: dict[Cluster, int] = {}
+    for start in clusters:
+        stack = [(start, False)]
+        while stack:
+            cluster, done = stack.pop()
+            if done:
+                out.append(cluster)
+                state[cluster] = 2
+                continue
+            if cluster in state:
+                assert state[cluster] == 2, "clusters depend on each other"
+                continue
+            state[cluster] = 1
+            stack.append((cluster, True))
+            stack.extend((source, False) for source in cluster.reads if state.get(source) != 2)
+    return out
+
+

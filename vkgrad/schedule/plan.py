@@ -1,0 +1,256 @@
+"""One flush as data: kernels in levels, the buffers between them, and what each node became.
+
+A `Plan` depends only on the structure of the graph, so it is cached under `structure` and used again for every graph of
+the same structure. It touches no device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vkgrad.ir.dtypes import DType
+from vkgrad.ir.layout import Layout
+from vkgrad.ir.node import Node, _frozen, walk
+from vkgrad.ir.op import Family, Shape
+from vkgrad.schedule.fuse import Fuser
+from vkgrad.schedule.kernel import Kernel
+from vkgrad.schedule.lower import Lowering
+from vkgrad.schedule.memory import Lifetime, pack
+from vkgrad.schedule.simplify import simplify
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBuffer:
+    """A buffer of the plan.
+
+    kind   "input" (its `index`th leaf), "output" (of its `index`th target) or "temporary" (at `index` bytes of the arena)
+    """
+
+    kind: str
+    index: int
+    shape: Shape
+    dtype: DType
+
+    @property
+    def count(self) -> int:
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    @property
+    def size_bytes(self) -> int:
+        return self.count * self.dtype.size_bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """kernels with their level, in order; buffers by id; `outputs[i]` is the buffer id of target i, or None if empty.
+
+    An output's buffer may be an input (the target equals a leaf) or another target's output. `in_place` maps output
+    buffers to the input buffers whose memory they may take over.
+    """
+
+    kernels: tuple[Kernel, ...]
+    levels: tuple[int, ...]
+    buffers: tuple[PlanBuffer, ...]
+    outputs: tuple[int | None, ...]
+    arena_bytes: int
+    nodes: int
+    in_place: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        """How many levels, each behind one barrier."""
+        return max(self.levels, default=-1) + 1
+
+    def at_level(self, level: int) -> list[Kernel]:
+        return [kernel for kernel, own in zip(self.kernels, self.levels, strict=True) if own == level]
+
+
+Structure = tuple
+
+
+def structure(targets: Sequence[Node], has_value: Callable[[Node], bool]) -> tuple[Structure, list[Node]]:
+    """A key that two graphs share exactly if one plan serves both, and the leaves in the order of the plan's inputs.
+
+    Nodes are numbered in post-order from the targets, so neither names nor creation order matter.
+    """
+    number: dict[Node, int] = {}
+    key: list[Any] = []
+    leaves: list[Node] = []
+    stack: list[tuple[Node, bool]] = [(target, False) for target in reversed(targets)]
+    while stack:
+        node, ready = stack.pop()
+        if node in number:
+            continue
+        is_leaf = node.op.family is Family.LEAF or has_value(node)
+        if not ready and not is_leaf and node.inputs:
+            stack.append((node, True))
+            stack.extend((source, False) for source in reversed(node.inputs) if source not in number)
+            continue
+        if node.op.name == "alias" and not is_leaf:
+            number[node] = number[node.inputs[0]]
+            continue
+        if is_leaf:
+            leaves.append(node)
+            entry: tuple = ("leaf", node.shape, node.dtype.name)
+        else:
+            attributes = tuple((k, _frozen(v)) for k, v in node.attributes.items()) if node.attributes else ()
+            entry = (node.op.name, tuple([number[s] for s in node.inputs]), attributes, node.shape, node.dtype.name)
+        number[node] = len(key)
+        key.append(entry)
+    return (tuple(key), tuple([number[t] for t in targets])), leaves
+
+
+def build_plan(
+    targets: Sequence[Node],
+    leaves: Sequence[Node],
+    has_value: Callable[[Node], bool],
+    *,
+    max_buffers: int,
+    fuse: bool = True,
+    replaces: dict[int, int] | None = None,
+) -> Plan:
+    """The plan that computes `targets` from `leaves`.
+
+    `replaces` maps target numbers to leaf numbers: that target is the leaf's new value, and takes its memory where no
+    kernel would read the old value too late.
+    """
+    nodes = len(walk(targets, stop=has_value))
+    simple = simplify(targets, has_value)
+    present = list(dict.fromkeys(node for node in simple if node.size))
+    fusion = Fuser(present, has_value, max_buffers=max_buffers, fuse=fuse).run()
+    leaf_number = {leaf: number for number, leaf in enumerate(leaves)}
+    ids: dict[Node, int] = {}
+
+    def buffer_of(node: Node) -> int:
+        return ids.setdefault(node, len(ids))
+
+    wanted = dict.fromkeys(node for node in present if node in fusion.home)
+    lowered: list[tuple[Kernel, dict[Node, None], list[Node]]] = []
+    for cluster in reversed(fusion.clusters):
+        stored = [node for node in cluster.members if node in wanted]
+        if not stored:
+            continue
+        lowering = Lowering(cluster, fusion, has_value, buffer_of)
+        kernel = lowering.kernel(stored)
+        lowered.append((kernel, lowering.anchors, stored))
+        wanted.update(dict.fromkeys(anchor for anchor in lowering.anchors if anchor in fusion.home))
+    lowered.reverse()
+
+    writer = {node: position for position, (_, _, stored) in enumerate(lowered) for node in stored}
+    after = [{writer[anchor] for anchor in anchors if anchor in writer} for _, anchors, _ in lowered]
+    takeover = _takeovers(simple, leaves, replaces or {}, lowered, ids, writer, after)
+    levels: list[int] = [0] * len(lowered)
+    for position in _order(after):
+        levels[position] = 1 + max((levels[p] for p in after[position]), default=-1)
+
+    for node in simple:
+        if node in leaf_number:
+            buffer_of(node)
+    outputs = tuple(ids[node] if node.size else None for node in simple)
+    first_target = {node: number for number, node in reversed(list(enumerate(simple)))}
+    lives: dict[int, Lifetime] = {}
+    for node, number in ids.items():
+        if node in writer and node not in first_target:
+            readers = [levels[p] for p, (_, anchors, _) in enumerate(lowered) if node in anchors]
+            start = levels[writer[node]]
+            lives[number] = Lifetime(node.size * node.dtype.size_bytes, start, max(readers, default=start))
+    offsets, arena = pack(list(lives.values()))
+    place = dict(zip(lives, offsets, strict=True))
+    buffers = []
+    for node, number in ids.items():
+        if node in leaf_number:
+            buffers.append(PlanBuffer("input", leaf_number[node], node.shape, node.dtype))
+        elif node in first_target:
+            buffers.append(PlanBuffer("output", first_target[node], node.shape, node.dtype))
+        else:
+            buffers.append(PlanBuffer("temporary", place[number], node.shape, node.dtype))
+    order = sorted(range(len(lowered)), key=lambda p: (levels[p], p))
+    return Plan(
+        kernels=tuple(lowered[p][0] for p in order),
+        levels=tuple(levels[p] for p in order),
+        buffers=tuple(buffers),
+        outputs=outputs,
+        arena_bytes=arena,
+        nodes=nodes,
+        in_place=takeover,
+    )
+
+
+def _order(after: Sequence[set[int]]) -> list[int]:
+    """Positions so that each comes after those in its set (which has no cycle)."""
+    out: list[int] = []
+    seen: set[int] = set()
+    for start in range(len(after)):
+        stack = [(start, False)]
+        while stack:
+            position, ready = stack.pop()
+            if ready:
+                out.append(position)
+            elif position not in seen:
+                seen.add(position)
+                stack.append((position, True))
+                stack.extend((p, False) for p in after[position])
+    return out
+
+
+def _reaches(after: Sequence[set[int]], start: int, goal: int) -> bool:
+    stack, seen = [start], {start}
+    while stack:
+        position = stack.pop()
+        if position == goal:
+            return True
+        fresh = after[position] - seen
+        seen |= fresh
+        stack.extend(fresh)
+    return False
+
+
+def _takeovers(
+    simple: Sequence[Node],
+    leaves: Sequence[Node],
+    replaces: dict[int, int],
+    lowered: Sequence[tuple[Kernel, dict[Node, None], list[Node]]],
+    ids: dict[Node, int],
+    writer: dict[Node, int],
+    after: list[set[int]],
+) -> dict[int, int]:
+    """Which outputs may be written over the leaf they replace.
+
+    Every other kernel that reads the leaf must run before the writer (an edge is added to `after`), and the writer
+    itself must read it only where it writes.
+    """
+    takeover: dict[int, int] = {}
+    for target, leaf_index in replaces.items():
+        node, old = simple[target], leaves[leaf_index]
+        if node not in writer or ids[node] in takeover or simple.count(node) > 1:
+            continue
+        if (node.shape, node.dtype) != (old.shape, old.dtype):
+            continue
+        position = writer[node]
+        kernel = lowered[position][0]
+        if old in ids and not _reads_where_it_writes(kernel, ids[old], ids[node]):
+            continue
+        readers = [p for p, (_, anchors, _) in enumerate(lowered) if old in anchors and p != position]
+        if any(_reaches(after, reader, position) for reader in readers):
+            continue
+        after[position].update(readers)
+        takeover[ids[node]] = ids.setdefault(old, len(ids))
+    return takeover
+
+
+def _reads_where_it_writes(kernel: Kernel, read: int, written: int) -> bool:
+    if read not in kernel.slots:
+        return True
+    slot, out = kernel.slots.index(read), kernel.slots.index(written)
+    (store,) = [store for store in kernel.stores if store.slot == out]
+    places: list[Layout] = [layout for number, layout in kernel.reads() if number == slot]
+    return all(layout == store.layout for layout in places) and not (
+        # A slot value is written once, but a load below a loop over R would see it again.
+        kernel.loops() and any(full for i, full in zip(kernel.code, kernel.is_full(), strict=True)
+                               if full and getattr(i, "slot", None) == slot)
+    )  # fmt: skip

@@ -1,0 +1,439 @@
+"""The user's handle on a value: a node of the graph, and the few places where looking at it computes.
+
+An operation only records a node; `numpy item tolist float int bool repr` read, and reading computes everything pending
+in one submission. Operators are here; functions of tensors are in `vkgrad.functions`, which hang themselves on `Tensor`
+as methods. This module must not know kernels or devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, TypeAlias, TypeVar, Union
+
+import numpy as np
+
+from vkgrad import autodiff, engine, history
+from vkgrad.errors import DifferentiationError, DTypeError, ShapeError
+from vkgrad.ir import build as b
+from vkgrad.ir.dtypes import DType, bool_, dtype_of, float32, int32
+from vkgrad.ir.node import Node, walk
+from vkgrad.ir.op import Shape
+from vkgrad.ops.views import alias, permute
+
+Scalar: TypeAlias = bool | int | float
+Operand: TypeAlias = Union["Tensor", np.ndarray, np.generic, Scalar]
+Method: TypeAlias = Callable[..., Any]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def operator(function: Callable[[Any, Any], Tensor], swap: bool = False) -> Callable[[Tensor, Any], Tensor]:
+    """The method that a binary operator calls; it lets Python ask the other side where that is nothing we know."""
+
+    def call(self: Tensor, other: Any) -> Tensor:
+        if not is_operand(other):
+            return NotImplemented
+        return function(other, self) if swap else function(self, other)
+
+    return call
+
+
+def _binary(op: str, swap: bool = False) -> Callable[[Tensor, Any], Tensor]:
+    return operator(lambda x, y: apply(op, x, y), swap)
+
+
+def _unary(op: str) -> Callable[[Tensor], Tensor]:
+    return lambda self: apply(op, self)
+
+
+class Tensor:
+    """An array of numbers that may not have been computed yet.
+
+    Made by `vkgrad.tensor`, the creation functions and operations, not by calling the class. `keeps_history` says that
+    the graph behind the value must stay, because `backward` or a running transform may ask for it.
+    """
+
+    __slots__ = ("__weakref__", "_node", "_requires_grad", "grad", "keeps_history")
+    __array_ufunc__ = None  # else `ndarray + tensor` would be computed by NumPy, and its gradient lost
+    __hash__ = object.__hash__  # `==` compares elements, yet tensors are keys by identity
+
+    grad: Tensor | None
+    keeps_history: bool
+
+    def __init__(self, node: Node, *, keeps_history: bool = False) -> None:
+        self._node = node
+        self._requires_grad = False
+        self.grad = None
+        self.keeps_history = keeps_history
+        engine.register(self)
+
+    # ---- what it is
+    @property
+    def node(self) -> Node:
+        return self._node
+
+    @node.setter
+    def node(self, node: Node) -> None:
+        self._node = node
+        if self._requires_grad:
+            history.own(node, self)
+
+    @property
+    def shape(self) -> Shape:
+        return self._node.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._node.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self._node.ndim
+
+    @property
+    def size(self) -> int:
+        return self._node.size
+
+    @property
+    def device(self) -> Any:
+        return engine.default_device()
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802  NumPy's name
+        """The tensor with its axes in reverse order; a view."""
+        return derived(permute(self.node, range(self.ndim)[::-1]), self)
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802  the array API standard's name
+        """The tensor with its last two axes swapped; a view."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT: a matrix has at least 2 axes, this tensor has shape {self.shape}")
+        return derived(permute(self.node, [*range(self.ndim - 2), self.ndim - 1, self.ndim - 2]), self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len: a tensor without axes has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[position] for position in range(len(self)))
+
+    # ---- its value: these compute
+    def numpy(self) -> np.ndarray:
+        """The value as a new NumPy array. Computes everything pending."""
+        return engine.read(self.node)
+
+    def item(self) -> Scalar:
+        """The one element as a Python number. Raises `ShapeError` when there is not exactly one."""
+        if self.size != 1:
+            raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one; use .tolist()")
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        """The value as nested lists of Python numbers."""
+        return self.numpy().tolist()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a tensor lives on its device; NumPy can only have a copy of it")
+        value = self.numpy()
+        return value if dtype is None else value.astype(dtype, copy=False)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # DLPack's number for host memory, where `numpy` puts the value
+
+    def __repr__(self) -> str:
+        digits = np.array2string(self.numpy(), separator=", ", prefix="tensor(")
+        asked = ", requires_grad=True" if self.requires_grad else ""
+        return f"tensor({digits}, dtype={self.dtype.name}{asked})"
+
+    def __reduce__(self) -> tuple:
+        return _restore, (self.numpy(), self.dtype.name, self.requires_grad)
+
+    # ---- changing which value this is
+    def assign(self, value: Operand) -> None:
+        """Make this tensor hold `value` from now on; what was computed from the old value does not change.
+
+        Raises:
+            ShapeError: the shapes differ.
+            DTypeError: the element types differ.
+        """
+        new = value.node if isinstance(value, Tensor) else _literal(value, self.dtype, self.shape)
+        if new.shape != self.shape:
+            raise ShapeError(f"assign: a tensor of shape {self.shape} cannot hold a value of shape {new.shape}")
+        if new.dtype is not self.dtype:
+            raise DTypeError(f"assign: a {self.dtype.name} tensor cannot hold {new.dtype.name}; use .astype first")
+        self._become(new)
+
+    def _become(self, node: Node) -> None:
+        # A pending value may be equal to another expression, which then would be the same node and get its gradient.
+        self.node = alias(node) if self._requires_grad and not node.is_op("leaf") else node
+        engine.register(self)
+
+    def astype(self, dtype: Any) -> Tensor:
+        """The elements converted to `dtype`, as NumPy converts them."""
+        return derived(b.cast(self.node, dtype_of(dtype)), self)
+
+    def detach(self) -> Tensor:
+        """The same value with no history: no gradient flows through it."""
+        return Tensor(b.build("stop_gradient", self.node))
+
+    # ---- gradients, the PyTorch way
+    @property
+    def requires_grad(self) -> bool:
+        """Whether `backward` leaves a gradient in `.grad`. Set it on the tensors that training changes."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, asked: bool) -> None:
+        if asked and self.dtype.kind != "f":
+            raise DifferentiationError(f"requires_grad: only float tensors have gradients, this one is {self.dtype.name}")
+        if asked and self.keeps_history:
+            raise DifferentiationError(
+                "requires_grad: this tensor is computed from others that require gradients; use .detach() first"
+            )
+        if asked != self._requires_grad:
+            self._requires_grad = asked
+            self._become(self.node)
+
+    def backward(self, gradient: Operand | None = None, *, retain_graph: bool = False) -> None:
+        """Add the gradient of this tensor to `.grad` of every tensor with `requires_grad` it was computed from.
+
+        `gradient` is the weight of each element; one number needs none. Afterwards this tensor lets go of its graph,
+        unless `retain_graph`.
+
+        Raises:
+            DifferentiationError: there is no such tensor, or this one has several elements and no weights.
+            ShapeError: `gradient` has another shape.
+        """
+        if gradient is None and self.size != 1:
+            raise DifferentiationError(
+                f"backward: starts from one number, this tensor has shape {self.shape}; reduce it or pass gradient="
+            )
+        weight = _literal(1 if gradient is None else gradient, self.dtype, self.shape)
+        if weight.shape != self.shape:
+            raise ShapeError(f"backward: gradient has shape {weight.shape}, the tensor {self.shape}")
+        is_owned = lambda node: history.owner(node) is not None  # noqa: E731
+        wanted = [node for node in walk([self.node], stop=is_owned) if is_owned(node)]
+        if not wanted:
+            raise DifferentiationError(
+                "backward: this tensor was not computed from any that require gradients, or backward was already "
+                "called without retain_graph=True"
+            )
+        for node, part in zip(wanted, autodiff.vjp([self.node], wanted, [weight]), strict=True):
+            target = history.owner(node)
+            if part is not None and target is not None:
+                target.grad = Tensor(part if target.grad is None else b.apply("add", target.grad.node, part))
+        if not retain_graph:
+            self.keeps_history = False
+
+    # ---- operators
+    __add__, __radd__ = _binary("add"), _binary("add", swap=True)
+    __sub__, __rsub__ = _binary("subtract"), _binary("subtract", swap=True)
+    __mul__, __rmul__ = _binary("multiply"), _binary("multiply", swap=True)
+    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _binary("floor_divide", swap=True)
+    __mod__, __rmod__ = _binary("remainder"), _binary("remainder", swap=True)
+    __and__, __rand__ = _binary("bitwise_and"), _binary("bitwise_and", swap=True)
+    __or__, __ror__ = _binary("bitwise_or"), _binary("bitwise_or", swap=True)
+    __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swap=True)
+    __lshift__, __rlshift__ = _binary("bitwise_left_shift"), _binary("bitwise_left_shift", swap=True)
+    __rshift__, __rrshift__ = _binary("bitwise_right_shift"), _binary("bitwise_right_shift", swap=True)
+    __lt__, __le__ = _binary("less"), _binary("less_equal")
+    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+    __eq__, __ne__ = _binary("equal"), _binary("not_equal")  # type: ignore[assignment]
+    __neg__, __abs__, __invert__ = _unary("negative"), _unary("abs"), _unary("bitwise_invert")
+
+    def __pos__(self) -> Tensor:
+        return self
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("tensors do not change in place; write x = x.at[index].set(value)")
+
+    # ---- what vkgrad.functions and vkgrad.indexing define, once for `vg.f(x)` and `x.f()`
+    __getitem__: ClassVar[Method]
+    __matmul__: ClassVar[Method]
+    __pow__: ClassVar[Method]
+    __rmatmul__: ClassVar[Method]
+    __rpow__: ClassVar[Method]
+    __rtruediv__: ClassVar[Method]
+    __truediv__: ClassVar[Method]
+    abs: ClassVar[Method]
+    all: ClassVar[Method]
+    any: ClassVar[Method]
+    argmax: ClassVar[Method]
+    argmin: ClassVar[Method]
+    at: ClassVar[Any]
+    broadcast_to: ClassVar[Method]
+    ceil: ClassVar[Method]
+    clip: ClassVar[Method]
+    cos: ClassVar[Method]
+    diagonal: ClassVar[Method]
+    exp: ClassVar[Method]
+    expand_dims: ClassVar[Method]
+    flatten: ClassVar[Method]
+    flip: ClassVar[Method]
+    floor: ClassVar[Method]
+    isnan: ClassVar[Method]
+    log: ClassVar[Method]
+    log_softmax: ClassVar[Method]
+    logsumexp: ClassVar[Method]
+    max: ClassVar[Method]
+    mean: ClassVar[Method]
+    min: ClassVar[Method]
+    moveaxis: ClassVar[Method]
+    norm: ClassVar[Method]
+    permute: ClassVar[Method]
+    prod: ClassVar[Method]
+    relu: ClassVar[Method]
+    repeat: ClassVar[Method]
+    reshape: ClassVar[Method]
+    round: ClassVar[Method]
+    sigmoid: ClassVar[Method]
+    sign: ClassVar[Method]
+    sin: ClassVar[Method]
+    softmax: ClassVar[Method]
+    split: ClassVar[Method]
+    sqrt: ClassVar[Method]
+    square: ClassVar[Method]
+    squeeze: ClassVar[Method]
+    std: ClassVar[Method]
+    sum: ClassVar[Method]
+    swapaxes: ClassVar[Method]
+    take: ClassVar[Method]
+    tanh: ClassVar[Method]
+    transpose: ClassVar[Method]
+    var: ClassVar[Method]
+
+
+def method(function: F) -> F:
+    """Make a function of a tensor one of its methods too; the class names those it has, for type checkers."""
+    assert function.__name__ in Tensor.__annotations__
+    setattr(Tensor, function.__name__, function)
+    return function
+
+
+# ---- from what users hold to nodes, and back
+def is_operand(value: object) -> bool:
+    """Whether a value can stand beside a tensor in an operation: it is one, or an array or a number."""
+    return isinstance(value, Tensor | bool | int | float | np.generic | np.ndarray) or hasattr(value, "__dlpack__")
+
+
+def operand(value: object) -> Node | Scalar:
+    """The node of a tensor, a new leaf for an array, or a Python number (also for NumPy scalars and 0-d arrays: weak)."""
+    if isinstance(value, Tensor):
+        return value.node
+    if isinstance(value, np.generic):  # before float, since NumPy's float64 is a Python float as well
+        return _number(value)
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return asarray(value).node
+    if not isinstance(value, np.ndarray):
+        if not hasattr(value, "__dlpack__"):
+            raise TypeError(f"a {type(value).__name__} is neither a tensor nor an array nor a number")
+        value = np.from_dlpack(value)
+    return upload(value) if value.ndim else _number(value[()])
+
+
+def _number(value: np.generic) -> Scalar:
+    if value.dtype.kind not in "biuf":
+        raise DTypeError(f"no element type {value.dtype.name}; a number here is a bool, an integer or a float")
+    return {"b": bool, "f": float}.get(value.dtype.kind, int)(value)
+
+
+def upload(array: np.ndarray, dtype: Any = None) -> Node:
+    """A new leaf with the elements of `array`, converted to `dtype` where one is named."""
+    try:
+        return engine.put(array, dtype_of(array.dtype if dtype is None else dtype))
+    except DTypeError as error:
+        raise DTypeError(f"{error}; name the type to convert to, for example dtype=vg.int32 or array.astype") from None
+
+
+def _literal(value: Operand, dtype: DType, shape: Shape) -> Node:
+    """`value` as a node; a number takes `dtype` and fills `shape`."""
+    found = operand(value)
+    return found if isinstance(found, Node) else b.constant(found, dtype, shape)
+
+
+def derived(node: Node, *sources: object) -> Tensor:
+    """The tensor of a node that was built from `sources`."""
+    return Tensor(node, keeps_history=node.dtype.kind == "f" and history.must_keep(sources))
+
+
+def apply(op: str, *operands: Operand, **attributes: Any) -> Tensor:
+    """An element-wise primitive on tensors, arrays and numbers, which take a common type and shape first."""
+    return derived(b.apply(op, *(operand(value) for value in operands), **attributes), *operands)
+
+
+def lift(value: object) -> Tensor:
+    """A tensor for any operand. A number becomes a literal, which kernels hold in their text; nothing is uploaded."""
+    if isinstance(value, Tensor):
+        return value
+    found = operand(value)
+    return Tensor(found if isinstance(found, Node) else b.constant(found, b.weak_dtype(found, None)))
+
+
+def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tensor:
+    """A tensor with a copy of `data`: a number, nested lists, a NumPy array, a tensor or a DLPack object.
+
+    NumPy arrays keep their element type; Python floats become float32, ints int32, bools bool.
+
+    Raises:
+        DTypeError: an element type that vkgrad does not have, or integers that int32 cannot hold.
+        ShapeError: lists of unequal lengths.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> vg.tensor([[1.0, 2.0], [3.0, 4.0]]).shape
+        (2, 2)
+    """
+    if isinstance(data, Tensor):
+        made = Tensor(b.cast(data.node, dtype_of(dtype or data.dtype)))
+    else:
+        array, default = _array(data)
+        made = Tensor(upload(array, default if dtype is None else dtype))
+    if requires_grad:
+        made.requires_grad = True
+    return made
+
+
+def asarray(data: Any, dtype: Any = None) -> Tensor:
+    """`data` as a tensor; one that is a tensor already is returned as it is, if it has the type asked for."""
+    if isinstance(data, Tensor):
+        return data if dtype is None or data.dtype is dtype_of(dtype) else data.astype(dtype)
+    return tensor(data, dtype)
+
+
+def _array(data: Any) -> tuple[np.ndarray, Any]:
+    """`data` as a NumPy array, and the element type that Python numbers take (None: the array's own)."""
+    if not isinstance(data, np.ndarray) and hasattr(data, "__dlpack__"):
+        return np.from_dlpack(data), None
+    first = data
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if isinstance(first, Tensor):
+        raise TypeError("tensor: a list of tensors is joined by vg.stack or vg.concat")
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise ShapeError(f"tensor: the lists have unequal lengths ({error})") from None
+    if isinstance(first, np.ndarray | np.generic) or array.dtype.kind not in "biuf":
+        return array, None
+    if array.dtype.kind in "iu" and array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
+        raise DTypeError("tensor: Python integers become int32, and one is out of its range")
+    return array, {"b": bool_, "f": float32}.get(array.dtype.kind, int32)
+
+
+def _restore(array: np.ndarray, dtype: str, requires_grad: bool) -> Tensor:
+    return tensor(array, dtype, requires_grad=requires_grad)
