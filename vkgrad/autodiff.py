@@ -6,12 +6,31 @@ module must not know tensors, values or devices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from vkgrad.errors import DifferentiationError
 from vkgrad.ir.build import apply, constant
 from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, ZERO
+
+
+@dataclass(frozen=True)
+class CustomRule:
+    """A user's own derivative of an `alias` node: it depends on `inputs`, and `pull` turns its gradient into theirs."""
+
+    inputs: tuple[Node, ...]
+    pull: Callable[[Node], Sequence[Node | None]]
+
+
+custom_rules: WeakKeyDictionary[Node, CustomRule] = WeakKeyDictionary()
+
+
+def sources(node: Node) -> tuple[Node, ...]:
+    """The nodes that `node` is differentiated with respect to."""
+    rule = custom_rules.get(node) if node.is_op("alias") else None
+    return node.inputs if rule is None else rule.inputs
 
 
 def vjp(outputs: Sequence[Node], wrt: Sequence[Node], cotangents: Sequence[Node]) -> list[Node | None]:
@@ -21,10 +40,10 @@ def vjp(outputs: Sequence[Node], wrt: Sequence[Node], cotangents: Sequence[Node]
     Raises: `DifferentiationError` when a path goes through an op that has no derivative.
     """
     targets = set(wrt)
-    order = walk(outputs, stop=targets.__contains__)
+    order = walk(outputs, targets.__contains__, sources)
     on_path: set[Node] = set()
     for node in order:
-        if node in targets or (node.dtype.kind == "f" and not on_path.isdisjoint(node.inputs)):
+        if node in targets or (node.dtype.kind == "f" and not on_path.isdisjoint(sources(node))):
             on_path.add(node)
 
     gradient: dict[Node, Node] = {}
@@ -39,16 +58,23 @@ def vjp(outputs: Sequence[Node], wrt: Sequence[Node], cotangents: Sequence[Node]
     for node in reversed(order):
         if node not in on_path or node in targets or node not in gradient:
             continue
-        rule = node.op.grad
-        if rule is ZERO:
-            continue
-        if rule is NOT_DIFFERENTIABLE:
-            raise DifferentiationError(f"{node.op.name}: has no derivative; stop_gradient its input if that is meant")
-        parts = rule(gradient[node], node, *node.inputs, **node.attributes)  # type: ignore[operator]
-        for source, part in zip(node.inputs, parts, strict=True):
+        for source, part in zip(sources(node), _pulled(gradient[node], node), strict=True):
             if source in on_path and part is not None and part is not ZERO:
                 accumulate(source, part)
     return [gradient.get(node) for node in wrt]
+
+
+def _pulled(g: Node, node: Node) -> Sequence[Node | None]:
+    """The gradient of each of `sources(node)`, given that of `node`."""
+    custom = custom_rules.get(node) if node.is_op("alias") else None
+    if custom is not None:
+        return custom.pull(g)
+    rule = node.op.grad
+    if rule is ZERO:
+        return [None] * len(node.inputs)
+    if rule is NOT_DIFFERENTIABLE:
+        raise DifferentiationError(f"{node.op.name}: has no derivative; stop_gradient its input if that is meant")
+    return rule(g, node, *node.inputs, **node.attributes)  # type: ignore[operator]
 
 
 def zeros_like(node: Node) -> Node:

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, WeakSet, ref
 
+from vkgrad.autodiff import sources
 from vkgrad.ir.node import Node
 
 _recording: ContextVar[bool] = ContextVar("vkgrad_recording", default=True)
@@ -44,10 +45,10 @@ def no_grad() -> Iterator[None]:
         _recording.reset(token)
 
 
-def must_keep(sources: Iterable[Any]) -> bool:
-    """Whether a result computed from `sources` (tensors or anything else) keeps its history."""
+def must_keep(operands: Iterable[Any]) -> bool:
+    """Whether a result computed from `operands` (tensors or anything else) keeps its history."""
     return _recording.get() and any(
-        getattr(source, "keeps_history", False) or getattr(source, "requires_grad", False) for source in sources
+        getattr(operand, "keeps_history", False) or getattr(operand, "requires_grad", False) for operand in operands
     )
 
 
@@ -85,5 +86,5 @@ def is_needed(outputs: Iterable[Node], stop: Callable[[Node], bool]) -> bool:
         seen.add(node)
         if node in _traced or owner(node) is not None:
             return True
-        stack.extend(node.inputs)
+        stack.extend(sources(node))
     return False

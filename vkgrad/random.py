@@ -28,6 +28,7 @@ _DRAW, _SPLIT, _FOLD = 0, 1, 2
 
 def key(seed: int) -> Tensor:
     """A key from any integer; its low 64 bits count. Shape (2,), uint32."""
+    seed = int(seed)
     return tensor(np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32))
 
 
@@ -66,17 +67,12 @@ def bits(key: Tensor, shape: int | Sequence[int] = (), word: int = 0) -> Tensor:
     return _encrypted(key, counter(math.prod(extents), uint32), _DRAW, word).reshape(extents)
 
 
-def uniform(
-    key: Tensor, shape: int | Sequence[int] = (), low: Operand = 0.0, high: Operand = 1.0, dtype: Any = float32
-) -> Tensor:
-    """Numbers spread evenly over [low, high): 24 random bits each in float32, 53 in float64."""
-    kind = _floating("uniform", dtype)
-    drawn = _fraction(key, shape, kind)
-    return drawn if isinstance(low, float) and isinstance(high, float) and (low, high) == (0, 1) else drawn * _minus(high, low) + low
+def uniform(key: Tensor, shape: int | Sequence[int] = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = float32) -> Tensor:
+    """Numbers spread evenly over [low, high): 24 random bits each in float32, 53 in float64.
 
-
-def _minus(high: Operand, low: Operand) -> Operand:
-    return high - low  # type: ignore[operator]
+    Where low is not 0, rounding may give `high` itself.
+    """
+    return _fraction(key, shape, _floating("uniform", dtype)) * (high - low) + low
 
 
 def _fraction(key: Tensor, shape: int | Sequence[int], dtype: DType) -> Tensor:
@@ -94,16 +90,13 @@ def _floating(name: str, dtype: Any) -> DType:
     return kind
 
 
-def normal(
-    key: Tensor, shape: int | Sequence[int] = (), mean: Operand = 0.0, std: Operand = 1.0, dtype: Any = float32
-) -> Tensor:
+def normal(key: Tensor, shape: int | Sequence[int] = (), mean: Any = 0.0, std: Any = 1.0, dtype: Any = float32) -> Tensor:
     """Normal numbers with that mean and standard deviation, by the inverse of the distribution function."""
     kind = _floating("normal", dtype)
     # Odd multiples of half a step lie strictly inside (-1, 1) and are symmetric, so no element is infinite.
-    step = 2.0**-24 if kind is float32 else 2.0**-53
-    centred = _fraction(key, shape, kind) * 2.0 + (step - 1.0)
-    drawn = f.erfinv(centred) * math.sqrt(2)
-    return drawn if isinstance(std, float) and isinstance(mean, float) and (mean, std) == (0, 1) else drawn * std + mean
+    half_step = 2.0**-24 if kind is float32 else 2.0**-53
+    centred = _fraction(key, shape, kind) * 2.0 + (half_step - 1.0)
+    return f.erfinv(centred) * (std * math.sqrt(2)) + mean
 
 
 def bernoulli(key: Tensor, p: Operand = 0.5, shape: int | Sequence[int] | None = None) -> Tensor:
@@ -131,8 +124,9 @@ def categorical(key: Tensor, logits: Operand, axis: int = -1, shape: Sequence[in
     weights = lift(logits)
     moved = weights.moveaxis(axis, -1)
     wanted = moved.shape[:-1] if shape is None else as_shape("random", shape)
-    gumbel = -f.log(-f.log(_fraction(key, (*wanted, moved.shape[-1]), float32) + 2.0**-25))
-    return f.argmax(moved + gumbel, -1)
+    # The largest of the logits plus Gumbel noise falls on each index with its probability.
+    fraction = f.maximum(_fraction(key, (*wanted, moved.shape[-1]), float32), 2.0**-25)
+    return f.argmax(moved - f.log(-f.log(fraction)), -1)
 
 
 # ---- the generator that nn draws its initial weights from

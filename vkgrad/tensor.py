@@ -73,6 +73,8 @@ class Tensor:
 
     @node.setter
     def node(self, node: Node) -> None:
+        if engine.trace is not None:
+            engine.trace.rebinds(self)
         self._node = node
         if self._requires_grad:
             history.own(node, self)
@@ -225,7 +227,7 @@ class Tensor:
         if weight.shape != self.shape:
             raise ShapeError(f"backward: gradient has shape {weight.shape}, the tensor {self.shape}")
         is_owned = lambda node: history.owner(node) is not None  # noqa: E731
-        wanted = [node for node in walk([self.node], stop=is_owned) if is_owned(node)]
+        wanted = [node for node in walk([self.node], is_owned, autodiff.sources) if is_owned(node)]
         if not wanted:
             raise DifferentiationError(
                 "backward: this tensor was not computed from any that require gradients, or backward was already "

@@ -96,10 +96,14 @@ def make(op: Op, inputs: Iterable[Node], attributes: Mapping[str, Any], shape: S
     return node
 
 
-def walk(outputs: Iterable[Node], stop: Callable[[Node], bool] = lambda node: False) -> list[Node]:
+def walk(
+    outputs: Iterable[Node],
+    stop: Callable[[Node], bool] = lambda node: False,
+    sources: Callable[[Node], Iterable[Node]] = lambda node: node.inputs,
+) -> list[Node]:
     """All nodes that `outputs` need, inputs first. Nodes where `stop` holds are included but not entered.
 
-    No recursion: graphs are deeper than Python's stack.
+    `sources` says what a node needs. No recursion: graphs are deeper than Python's stack.
     """
     seen: set[Node] = set()
     order: list[Node] = []
@@ -111,7 +115,7 @@ def walk(outputs: Iterable[Node], stop: Callable[[Node], bool] = lambda node: Fa
         seen.add(node)
         order.append(node)
         if not stop(node):
-            stack.extend(node.inputs)
+            stack.extend(sources(node))
     order.sort(key=lambda node: node.serial)
     return order
 

@@ -138,9 +138,7 @@ def pad(
     return b.build("pad", x, low=tuple(low), high=tuple(high), interior=tuple(interior), value=value)
 
 
-def _numpy_pad(
-    x: Any, *, low: Sequence[int], high: Sequence[int], interior: Sequence[int], value: Any
-) -> Any:
+def _numpy_pad(x: Any, *, low: Sequence[int], high: Sequence[int], interior: Sequence[int], value: Any) -> Any:
     out = np.full(_pad_shape([x.shape], low=low, high=high, interior=interior, value=value), value, x.dtype)
     out[tuple(
         slice(before, before + (extent - 1) * (between + 1) + 1 if extent else before, between + 1)

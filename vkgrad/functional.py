@@ -1,0 +1,378 @@
+"""Transforms of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `linearize`, `jacobian`, `hessian`, `hvp`.
+
+A transform gives the function arguments of its own, *aliases* of the given ones, so that no equal expression elsewhere is
+taken for them, records what the function does, and differentiates that graph. The result is a graph again, so transforms
+compose. Arguments are tensors or any nesting of dicts, lists, tuples and modules. This module must not know operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import update_wrapper, wraps
+from typing import Any
+
+from vkgrad import autodiff, engine, history, tree
+from vkgrad.errors import DifferentiationError, ShapeError
+from vkgrad.functions import stack
+from vkgrad.functions.creation import counter
+from vkgrad.ir import build as b
+from vkgrad.ir.node import Node
+from vkgrad.ops.views import alias
+from vkgrad.tensor import Tensor, derived, is_operand, lift
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One call of a function on aliases of its differentiated arguments.
+
+    inputs      the alias of each float leaf of those arguments, in order
+    form        the nesting that gradients come back in
+    output      what the function returned; `aux` what it returned beside that
+    sources     the tensors that stood where the aliases are
+    """
+
+    inputs: list[Node]
+    form: tree.Structure
+    output: Any
+    aux: Any
+    sources: list[Tensor]
+
+    def outside(self, nodes: Iterable[Node], value: Any) -> Any:
+        """`value` for the world outside: its tensors keep the graph behind `nodes` only if someone else needs it."""
+        own = set(self.inputs)
+        kept = any(t.keeps_history for t in self.sources) or history.is_needed(nodes, own.__contains__)
+        return tree.replace(lambda leaf: _with_history(leaf, kept), value)
+
+
+def _with_history(leaf: Any, kept: bool) -> Any:
+    return Tensor(leaf.node, keeps_history=kept) if isinstance(leaf, Tensor) and leaf.dtype.kind == "f" else leaf
+
+
+def _trace(name: str, f: Function, args: Sequence[Any], kwargs: dict, argnums: int | Sequence[int], has_aux: bool) -> Trace:
+    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for position in positions:
+        if not -len(args) <= position < len(args):
+            raise DifferentiationError(f"{name}: argnums {position} names none of {len(args)} positional arguments")
+    positions = tuple(position % len(args) for position in positions)
+    inputs: list[Node] = []
+    sources: list[Tensor] = []
+    given = list(args)
+    with ExitStack() as until_called:
+        for position in positions:
+            tensors = []
+            for leaf in tree.leaves(given[position]):
+                source = _differentiable(name, f"argument {position}{leaf.path}", leaf.value)
+                inputs.append(alias(source.node))
+                sources.append(source)
+                if leaf.of_module:
+                    until_called.enter_context(_standing_in(source, inputs[-1]))
+                else:
+                    tensors.append(Tensor(inputs[-1], keeps_history=True))
+            remaining = iter(tensors)
+            given[position] = tree.replace(lambda leaf, remaining=remaining: next(remaining), given[position])
+        until_called.enter_context(history.traced(inputs))
+        output = f(*given, **kwargs)
+    aux = None
+    if has_aux:
+        if not isinstance(output, tuple) or len(output) != 2:
+            raise DifferentiationError(f"{name}: with has_aux the function must return (output, aux)")
+        output, aux = output
+    forms = [tree.structure(args[position]) for position in positions]
+    form = forms[0] if isinstance(argnums, int) else tree.Structure(tuple, (), tuple(forms))
+    return Trace(inputs, form, output, aux, sources)
+
+
+def _differentiable(name: str, where: str, value: Any) -> Tensor:
+    if not is_operand(value):
+        raise DifferentiationError(f"{name}: {where} is a {type(value).__name__}; only float tensors have gradients")
+    tensor = lift(value)
+    if tensor.dtype.kind != "f":
+        raise DifferentiationError(f"{name}: {where} is of type {tensor.dtype.name}; only float tensors have gradients")
+    return tensor
+
+
+@contextmanager
+def _standing_in(parameter: Tensor, node: Node):
+    """Let `parameter` stand for `node` while the function runs."""
+    before, kept = parameter.node, parameter.keeps_history
+    # keeps_history: a read inside the function must not turn the alias into a leaf that nothing is differentiated by.
+    parameter.node, parameter.keeps_history = node, True
+    try:
+        yield
+    finally:
+        parameter.keeps_history = kept
+        if parameter.node is node:  # else the function has assigned to it
+            parameter.node = before
+            engine.register(parameter)
+
+
+def _float_leaves(name: str, value: Any) -> list[Node]:
+    """The nodes of the float tensors that a function returned."""
+    nodes = []
+    for leaf in tree.leaves(value):
+        if not isinstance(leaf.value, Tensor):
+            raise DifferentiationError(f"{name}: the function must return tensors, output{leaf.path} is a {type(leaf.value).__name__}")
+        if leaf.value.dtype.kind != "f":
+            raise DifferentiationError(f"{name}: output{leaf.path} is of type {leaf.value.dtype.name}; only floats have derivatives")
+        nodes.append(leaf.value.node)
+    return nodes
+
+
+def _pull(trace: Trace, outputs: Sequence[Node], cotangents: Sequence[Node]) -> list[Node]:
+    parts = autodiff.vjp(outputs, trace.inputs, cotangents)
+    return [autodiff.zeros_like(x) if g is None else g for x, g in zip(trace.inputs, parts, strict=True)]
+
+
+def _tensors(nodes: Sequence[Node]) -> list[Tensor]:
+    return [Tensor(node, keeps_history=True) for node in nodes]
+
+
+# ---- gradients
+def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """A function that returns `(f(*args), gradient)`.
+
+    The gradient has the nesting of the argument named by `argnums`, with a dict of parameter names in the place of a
+    module; a tuple of them if `argnums` is a sequence. With `has_aux`, f returns `(value, aux)` and so does the result
+    in the place of the value.
+
+    Raises: `DifferentiationError` when f does not return one float, or an argument is not of floats.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> value, gradient = vg.value_and_grad(lambda p: (p["w"] * p["w"]).sum())({"w": vg.tensor([1.0, 2.0])})
+        >>> float(value), gradient["w"].tolist()
+        (5.0, [2.0, 4.0])
+    """
+    return _value_and_grad("value_and_grad", f, argnums, has_aux)
+
+
+def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """A function that returns the gradient of f; with `has_aux`, `(gradient, aux)`. See `value_and_grad`.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> vg.grad(vg.grad(lambda x: x * x * x))(2.0).item()
+        12.0
+    """
+    differentiated = _value_and_grad("grad", f, argnums, has_aux)
+
+    @wraps(f)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = differentiated(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def _value_and_grad(name: str, f: Function, argnums: int | Sequence[int], has_aux: bool) -> Function:
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        trace = _trace(name, f, args, kwargs, argnums, has_aux)
+        value = trace.output
+        if not isinstance(value, Tensor) or value.shape != () or value.dtype.kind != "f":
+            got = f"{value.dtype.name}{list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+            raise DifferentiationError(f"{name}: the function must return one float, it returned {got}; sum it, or use vg.jacobian")
+        gradients = _pull(trace, [value.node], [b.constant(1, value.dtype)])
+        result = ((value, trace.aux) if has_aux else value, trace.form.unflatten(_tensors(gradients)))
+        return trace.outside([value.node, *gradients], result)
+
+    update_wrapper(differentiated, f)
+    return differentiated
+
+
+# ---- products with the Jacobian
+def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple:
+    """`(f(*primals), pull)`: `pull(cotangents)` is their product with the Jacobian of f, a tuple with one per primal.
+
+    Cotangents have the nesting and shapes of the output. With `has_aux`, a third element is what f returned beside it.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> value, pull = vg.vjp(lambda x, y: x * y, vg.tensor([1.0, 2.0]), vg.tensor([3.0, 4.0]))
+        >>> [g.tolist() for g in pull(vg.tensor([1.0, 10.0]))]
+        [[3.0, 40.0], [1.0, 20.0]]
+    """
+    trace = _trace("vjp", f, primals, {}, tuple(range(len(primals))), has_aux)
+    outputs = _float_leaves("vjp", trace.output)
+    form = tree.structure(trace.output)
+
+    def pull(cotangents: Any) -> Any:
+        given = _directions("vjp", "cotangents", cotangents, form, outputs)
+        gradients = _pull(trace, outputs, given)
+        return trace.outside(gradients, trace.form.unflatten(_tensors(gradients)))
+
+    value, aux = trace.outside(outputs, (trace.output, trace.aux))
+    return (value, pull, aux) if has_aux else (value, pull)
+
+
+def linearize(f: Function, *primals: Any) -> tuple:
+    """`(f(*primals), push)`: `push(*tangents)` is the Jacobian of f times the tangents.
+
+    It is the gradient of the gradient: the product of cotangents u with the Jacobian is linear in u, and its derivative
+    with respect to u in the direction of the tangents is what is asked for. No primitive needs a second rule.
+    """
+    trace = _trace("linearize", f, primals, {}, tuple(range(len(primals))), False)
+    outputs = _float_leaves("linearize", trace.output)
+    form = tree.structure(trace.output)
+    # Their value does not matter: what is linear in them has a derivative that they are not in.
+    weights = [alias(autodiff.zeros_like(node)) for node in outputs]
+    pulled = _pull(trace, outputs, weights)
+
+    def push(*tangents: Any) -> Any:
+        given = _directions("linearize", "tangents", tangents, trace.form, trace.inputs)
+        parts = autodiff.vjp(pulled, weights, given)
+        pushed = [autodiff.zeros_like(y) if t is None else t for y, t in zip(outputs, parts, strict=True)]
+        return trace.outside(pushed, form.unflatten(_tensors(pushed)))
+
+    return trace.outside(outputs, trace.output), push
+
+
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
+    """`(f(*primals), derivative of f in the direction of the tangents)`.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> value, slope = vg.jvp(vg.sin, (0.0,), (2.0,))
+        >>> float(value), float(slope)
+        (0.0, 2.0)
+    """
+    value, push = linearize(f, *primals)
+    return value, push(*tangents)
+
+
+def _directions(name: str, what: str, value: Any, form: tree.Structure, like: Sequence[Node]) -> list[Node]:
+    """The leaves of cotangents or tangents, checked against what they belong to."""
+    found, nesting = tree.flatten(value)
+    if nesting != form:
+        raise DifferentiationError(f"{name}: the nesting of the {what} is not that of what they belong to")
+    nodes = []
+    for leaf, node in zip(found, like, strict=True):
+        direction = _differentiable(name, what, leaf)
+        if direction.shape != node.shape:
+            raise ShapeError(f"{name}: one of the {what} has shape {direction.shape}, it belongs to {node.shape}")
+        nodes.append(b.cast(direction.node, node.dtype))
+    return nodes
+
+
+# ---- whole matrices of derivatives
+def jacobian(f: Function, argnums: int = 0) -> Function:
+    """A function that returns all derivatives of f, one reverse pass per element of its output.
+
+    Shapes: the output's, then the argument's; in the output's nesting, and inside that the argument's.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> vg.jacobian(lambda x: x * x)(vg.tensor([1.0, 2.0])).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
+    """
+
+    @wraps(f)
+    def derivatives(*args: Any, **kwargs: Any) -> Any:
+        trace = _trace("jacobian", f, args, kwargs, argnums, False)
+        outputs = _float_leaves("jacobian", trace.output)
+        blocks, made = [], []
+        for output in outputs:
+            rows = []
+            for element in range(output.size):
+                one = (counter(output.size) == element).astype(output.dtype).reshape(output.shape)
+                rows.append(_tensors(_pull(trace, [output], [one.node])))
+            matrices = [
+                stack(column).reshape(*output.shape, *x.shape) if rows else Tensor(b.constant(0, x.dtype, output.shape + x.shape))
+                for column, x in zip(zip(*rows, strict=True) if rows else [()] * len(trace.inputs), trace.inputs, strict=True)
+            ]
+            made.extend(matrix.node for matrix in matrices)
+            blocks.append(trace.form.unflatten(matrices))
+        return trace.outside(made, tree.structure(trace.output).unflatten(blocks))
+
+    return derivatives
+
+
+def hessian(f: Function, argnums: int = 0) -> Function:
+    """A function that returns all second derivatives of a function of one number. Shapes: the argument's, twice."""
+    return jacobian(grad(f, argnums), argnums)
+
+
+def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The Hessian of f times the tangents, without building the Hessian.
+
+    With one primal, the result has its nesting; with several, it is a tuple.
+    """
+    argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    return jvp(grad(f, argnums), primals, tangents)[1]
+
+
+# ---- what a function's author says about its derivative
+def stop_gradient(x: Any) -> Any:
+    """The value of x (or any nesting), as if it were a constant to every derivative."""
+    return tree.replace(lambda leaf: lift(leaf).detach() if is_operand(leaf) else leaf, x)
+
+
+class custom_vjp:  # noqa: N801  used as a decorator
+    """A function with a derivative of its own.
+
+    `forward(*args)` returns `(output, residuals)`; `backward(residuals, cotangent)` returns a tuple with the gradient of
+    each argument, None for one that has none. The function must not use tensors that are differentiated other than its
+    arguments: they would get no gradient.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> @vg.custom_vjp
+        ... def clipped(x):
+        ...     return x
+        >>> clipped.defvjp(lambda x: (x, ()), lambda residuals, g: (vg.clip(g, -1.0, 1.0),))
+        >>> vg.grad(lambda x: 5 * clipped(x))(1.0).item()
+        1.0
+    """
+
+    def __init__(self, f: Function) -> None:
+        update_wrapper(self, f)
+        self._f = f
+        self._forward: Function | None = None
+        self._backward: Function | None = None
+
+    def defvjp(self, forward: Function, backward: Function) -> None:
+        """Say how to compute the output with what the derivative needs, and the derivative."""
+        self._forward, self._backward = forward, backward
+
+    def __call__(self, *args: Any) -> Any:
+        if self._forward is None or self._backward is None:
+            raise DifferentiationError("custom_vjp: define the derivative with .defvjp(forward, backward) before calling")
+        args = tree.replace(lambda leaf: lift(leaf) if is_operand(leaf) else leaf, args)
+        inputs = [leaf.value for leaf in tree.leaves(args) if isinstance(leaf.value, Tensor)]
+        output, residuals = self._forward(*args)
+        results = [lift(leaf) for leaf, _ in ((leaf.value, None) for leaf in tree.leaves(output))]
+        outputs = [alias(result.node) for result in results]
+        form, backward = tree.structure(output), self._backward
+        for position, node in enumerate(outputs):
+            # The rule must not hold the node it belongs to, or neither would ever be freed.
+            shapes = [(result.shape, result.dtype) for result in results]
+
+            def pull(g: Node, position: int = position) -> list[Node | None]:
+                cotangents = [b.constant(0, dtype, shape) for shape, dtype in shapes]
+                cotangents[position] = g
+                parts = backward(residuals, form.unflatten(_tensors(cotangents)))
+                return _matched(parts, args)
+
+            autodiff.custom_rules[node] = autodiff.CustomRule(tuple(x.node for x in inputs), pull)
+        return form.unflatten([derived(node, *inputs) for node in outputs])
+
+
+def _matched(parts: Any, args: Sequence[Any]) -> list[Node | None]:
+    """The gradients that a user's `backward` returned, one for each tensor in the arguments."""
+    if not isinstance(parts, tuple) or len(parts) != len(args):
+        raise DifferentiationError(f"custom_vjp: backward must return a tuple of {len(args)} gradients, one per argument")
+    nodes: list[Node | None] = []
+    for part, arg in zip(parts, args, strict=True):
+        tensors = [leaf.value for leaf in tree.leaves(arg) if isinstance(leaf.value, Tensor)]
+        gradients = [None] * len(tensors) if part is None else [leaf.value for leaf in tree.leaves(part)]
+        if len(gradients) != len(tensors):
+            raise DifferentiationError("custom_vjp: a gradient has another nesting than its argument")
+        for tensor, gradient in zip(tensors, gradients, strict=True):
+            given = None if gradient is None else lift(gradient)
+            if given is not None and given.shape != tensor.shape:
+                raise ShapeError(f"custom_vjp: a gradient has shape {given.shape}, its argument {tensor.shape}")
+            nodes.append(None if given is None else b.cast(given.node, tensor.dtype))
+    return nodes

@@ -1,0 +1,160 @@
+"""`x[index]`: what NumPy's indexing means, taken apart into a slice, a reshape and a lookup.
+
+Integers, slices, `...` and None are views. Integer arrays are one lookup, however many there are. Masks are allowed where
+they are known when the graph is built, because the shape of the result depends on how many places hold. Writing is in
+`vkgrad.updates`. This module must not know how views and lookups are computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vkgrad.errors import DTypeError, ShapeError
+from vkgrad.functions.lookup import as_index
+from vkgrad.ir import build as b
+from vkgrad.ir.node import Node
+from vkgrad.ir.op import Shape
+from vkgrad.ops.indexed import gather
+from vkgrad.ops.views import permute, slice_
+from vkgrad.tensor import Tensor, derived
+
+
+@dataclass(frozen=True)
+class Region:
+    """The places that integers, slices, `...` and None select: a strided box, and its shape as the user sees it.
+
+    `shape` is that of the box without the axes that an integer chose (`dropped`) and with the new ones (None).
+    """
+
+    starts: tuple[int, ...]
+    extents: tuple[int, ...]
+    steps: tuple[int, ...]
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What integer arrays select once the region is cut out: `axes` of it are replaced by `index` at `place`.
+
+    `index` counts along the axes as if they were one.
+    """
+
+    axes: tuple[int, ...]
+    index: Tensor
+    place: int
+
+
+def parse(index: Any, shape: Shape) -> tuple[Region, Lookup | None]:
+    """Take an index apart.
+
+    Raises: `ShapeError` for an index out of range or too many of them, `DTypeError` for one of the wrong kind.
+    """
+    entries = _expanded(index, shape)
+    starts, extents, steps = [], [], []
+    seen: list[int] = []  # the shape after slicing, integers and None
+    arrays: list[tuple[int, int, Any]] = []  # place in the index, axis of `seen`, array
+    integers: list[int] = []
+    axis = 0
+    for place, entry in enumerate(entries):
+        if entry is None:
+            seen.append(1)
+            continue
+        extent = shape[axis]
+        if isinstance(entry, slice):
+            start, stop, step = entry.indices(extent)
+            count = len(range(start, stop, step))
+            box = (start if count else 0, count, step)
+            seen.append(count)
+        elif _is_integer(entry):
+            if not -extent <= entry < extent:
+                raise ShapeError(f"index {int(entry)} is out of range for axis {axis} of shape {shape}")
+            box = (int(entry) % extent, 1, 1)
+            integers.append(place)
+        else:
+            box = (0, extent, 1)
+            arrays.append((place, len(seen), entry))
+            seen.append(extent)
+        for whole, part in zip((starts, extents, steps), box, strict=True):
+            whole.append(part)
+        axis += 1
+    region = Region(tuple(starts), tuple(extents), tuple(steps), tuple(seen))
+    return region, _lookup(arrays, integers, region.shape) if arrays else None
+
+
+def _is_integer(entry: Any) -> bool:
+    return isinstance(entry, int | np.integer) and not isinstance(entry, bool | np.bool_)
+
+
+def _expanded(index: Any, shape: Shape) -> list[Any]:
+    """One entry per axis (and per None), without `...` and without masks."""
+    entries: list[Any] = []
+    for entry in index if isinstance(index, tuple) else (index,):
+        if isinstance(entry, list):
+            entry = np.asarray(entry, np.int32 if not entry else None)
+        if isinstance(entry, bool | np.bool_) or (isinstance(entry, Tensor) and entry.dtype.kind == "b"):
+            raise ShapeError(
+                "indexing by a mask on the device has a shape that depends on values; use vg.where(mask, x, other), "
+                "x.at[mask].set(value), or a NumPy mask"
+            )
+        if isinstance(entry, np.ndarray) and entry.dtype.kind == "b":
+            axis = sum(e is not None for e in entries)
+            if entry.shape != shape[axis : axis + entry.ndim]:
+                raise ShapeError(f"a mask of shape {entry.shape} does not cover axes {axis} on of shape {shape}")
+            entries.extend(np.nonzero(entry))
+        elif entry is None or entry is Ellipsis or isinstance(entry, slice | Tensor | np.ndarray) or _is_integer(entry):
+            entries.append(entry)
+        else:
+            raise DTypeError(f"indices are integers, slices, '...', None or integer arrays, not {type(entry).__name__}")
+    named = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    if sum(entry is Ellipsis for entry in entries) > 1:
+        raise ShapeError("an index can have only one '...'")
+    if named > len(shape):
+        raise ShapeError(f"{named} indices are too many for shape {shape}")
+    rest = [slice(None)] * (len(shape) - named)
+    at = next((k for k, entry in enumerate(entries) if entry is Ellipsis), len(entries))
+    return entries[:at] + rest + entries[at + 1 :]
+
+
+def _lookup(arrays: Sequence[tuple[int, int, Any]], integers: Sequence[int], shape: Shape) -> Lookup:
+    axes = tuple(axis for _, axis, _ in arrays)
+    flat: Tensor | None = None
+    for _, axis, array in arrays:
+        index = as_index("index", array, shape[axis])
+        flat = index if flat is None else flat * shape[axis] + index
+    assert flat is not None
+    # NumPy: the new axes stand where the arrays stood, or first if a slice or None lies between arrays or integers.
+    places = sorted([place for place, _, _ in arrays] + list(integers))
+    together = places == list(range(places[0], places[-1] + 1))
+    return Lookup(axes, flat, axes[0] if together else 0)
+
+
+def cut(node: Node, region: Region) -> Node:
+    """The elements of the region."""
+    return b.reshape(slice_(node, region.starts, region.extents, region.steps), region.shape)
+
+
+def merge(node: Node, lookup: Lookup) -> tuple[Node, list[int]]:
+    """`node` with the axes of the lookup joined into one at its place, and the order that brought them there."""
+    others = [a for a in range(node.ndim) if a not in lookup.axes]
+    order = others[: lookup.place] + list(lookup.axes) + others[lookup.place :]
+    moved = permute(node, order)
+    joined = math.prod(node.shape[a] for a in lookup.axes)
+    after = lookup.place + len(lookup.axes)
+    return b.reshape(moved, (*moved.shape[: lookup.place], joined, *moved.shape[after:])), order
+
+
+def getitem(x: Tensor, index: Any) -> Tensor:
+    """`x[index]` by NumPy's rules. An index tensor that is out of range reads NaN (0 for integers)."""
+    region, lookup = parse(index, x.shape)
+    node = cut(x.node, region)
+    if lookup is not None:
+        node = gather(merge(node, lookup)[0], lookup.index.node, lookup.place)
+    return derived(node, x)
+
+
+Tensor.__getitem__ = getitem
