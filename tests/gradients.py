@@ -22,9 +22,9 @@ TOLERANCE = 1e-6
 
 
 def check(function: Callable[..., Node], arrays: Sequence[np.ndarray], order: int = 1, seed: int = 0) -> None:
-    """Raise `AssertionError` unless the derivatives of `function`, nodes to a node, up to `order` are right at `arrays`.
+    """Raise `AssertionError` unless the derivatives of `function` up to `order` are right at `arrays`.
 
-    Float64 arrays are differentiated; others are given as they are.
+    `function` takes nodes and returns one. Float64 arrays are differentiated; others are given as they are.
     """
     values: dict[Node, np.ndarray] = {}
     operands = [variable(array, values) for array in arrays]

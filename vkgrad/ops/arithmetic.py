@@ -20,12 +20,13 @@ from vkgrad.ops.samples import edges, inf, nan, uniform
 SPECIAL = edges(0.0, -0.0, 1.0, -1.0, inf, -inf, nan)
 
 
-def times_derivative(g: Node, derivative: Node) -> Node:
+def guarded_product(g: Node, derivative: Node) -> Node:
     """`g * derivative`, but 0 where `g` is 0 even if the derivative is infinite or NaN.
 
     Every rule whose derivative is not finite everywhere goes through here: otherwise the branch that `where` did not
     take, whose `g` is 0, would send back 0 * inf = NaN. It is a primitive whose own gradient is written with itself, so
-    it stays clean at every order, and a point where `g` happens to be 0 keeps its second derivative.
+    it stays clean at every order (inside a rule, products and squares of what may be infinite are guarded for the same
+    reason), and a point where `g` happens to be 0 keeps its second derivative.
     """
     return b.apply("multiply_no_nan", derivative, g)
 
@@ -51,14 +52,14 @@ elementwise(
 elementwise(
     "multiply_no_nan", arity=2, dtype=floating, numpy=lambda x, y: np.where(y == 0, np.zeros_like(x), x * y),
     glsl="({y} == 0 ? {type}(0) : {x} * {y})",
-    grad=lambda g, out, x, y: (times_derivative(g, y), times_derivative(g, x)),
+    grad=lambda g, out, x, y: (guarded_product(g, y), guarded_product(g, x)),
     samples=uniform(-4, 4) + SPECIAL, doc="x * y, but 0 where y is 0, whatever x is.",
 )  # fmt: skip
 elementwise(
     "divide", arity=2, dtype=floating, numpy=np.divide, glsl="{x} / {y}",
     grad=lambda g, out, x, y: (
-        times_derivative(g, b.apply("reciprocal", y)),
-        times_derivative(g, -(out / y)),
+        guarded_product(g, b.apply("reciprocal", y)),
+        guarded_product(g, -(out / y)),
     ),
     samples=uniform(-4, 4, (0.5, 4)) + SPECIAL,
 )  # fmt: skip
@@ -71,7 +72,7 @@ elementwise(
 )  # fmt: skip
 elementwise(
     "remainder", arity=2, dtype=numeric, numpy=np.remainder, glsl="floor_remainder({x}, {y})",
-    grad=lambda g, out, x, y: (g, times_derivative(g, -b.apply("floor_divide", x, y))),
+    grad=lambda g, out, x, y: (g, guarded_product(g, -b.apply("floor_divide", x, y))),
     samples=uniform(-9, 9) + SPECIAL, doc="x - floor_divide(x, y) * y, exactly; it has the sign of y.",
 )  # fmt: skip
 
@@ -89,14 +90,12 @@ def _numpy_pow(x: Any, y: Any) -> Any:
 
 
 def _pow_grad(g: Node, out: Node, x: Node, y: Node) -> tuple:
-    at_zero = b.apply("equal", x, 0)
-    # y * x**(y - 1) at x = y = 0 is 0 * inf; x**0 is constant there, so another exponent stands in.
-    exponent = b.apply("where", b.apply("logical_and", at_zero, b.apply("equal", y, 0)), 0, y - 1)
-    # x**y * log(x) at x = 0 is 0 * -inf; for y >= 0 it is taken as the limit from y > 0, which is 0.
-    base = b.apply("where", b.apply("logical_and", at_zero, y >= 0), 1, x)
+    # y * x**(y - 1) is 0 at x = y = 0, since x**0 is constant. x**y * log(x) at x = 0 is taken as the limit from y > 0,
+    # which is 0, also for y = 0. The products inside may be 0 * inf too, at the next order.
+    base = b.apply("where", b.apply("logical_and", b.apply("equal", x, 0), y >= 0), 1, x)
     return (
-        times_derivative(g, y * b.apply("pow", x, exponent)),
-        times_derivative(g, out * b.apply("log", base)),
+        guarded_product(g, guarded_product(y, b.apply("pow", x, y - 1))),
+        guarded_product(g, guarded_product(out, b.apply("log", base))),
     )
 
 
@@ -107,26 +106,26 @@ elementwise(
     doc="x ** y; 0 ** 0 is 1. An integer to a negative power is 1 / x**-y without its fraction, 0 if x is 0.",
 )  # fmt: skip
 elementwise(
-    "square", dtype=numeric, numpy=np.square, glsl="{x} * {x}", grad=lambda g, out, x: (g * (x * 2),),
-    samples=uniform(-4, 4) + SPECIAL,
+    "square", dtype=numeric, numpy=np.square, glsl="{x} * {x}",
+    grad=lambda g, out, x: (guarded_product(g, x * 2),), samples=uniform(-4, 4) + SPECIAL,
 )  # fmt: skip
 elementwise(
     "sqrt", dtype=floating, numpy=np.sqrt, glsl="sqrt({x})",
-    grad=lambda g, out, x: (times_derivative(g, 0.5 / out),), samples=uniform(0.1, 4) + SPECIAL,
+    grad=lambda g, out, x: (guarded_product(g, 0.5 / out),), samples=uniform(0.1, 4) + SPECIAL,
 )  # fmt: skip
 elementwise(
     "rsqrt", dtype=floating, numpy=_kept(lambda x: 1 / np.sqrt(x)), glsl="{type}(1) / sqrt({x})",
-    grad=lambda g, out, x: (times_derivative(g, -0.5 * (out / x)),), samples=uniform(0.1, 4) + SPECIAL,
+    grad=lambda g, out, x: (guarded_product(g, -0.5 * (out / x)),), samples=uniform(0.1, 4) + SPECIAL,
     doc="1 / sqrt(x).",
 )  # fmt: skip
 elementwise(
     "cbrt", dtype=floating, numpy=np.cbrt, glsl="cbrt_f32({x})", inexact=True,
-    grad=lambda g, out, x: (times_derivative(g, 1 / (out * out * 3)),), samples=uniform(-4, 4) + SPECIAL,
+    grad=lambda g, out, x: (guarded_product(g, 1 / (b.apply("square", out) * 3)),), samples=uniform(-4, 4) + SPECIAL,
     doc="The real cube root, also of negative numbers.",
 )  # fmt: skip
 elementwise(
     "reciprocal", dtype=floating, numpy=_kept(lambda x: 1 / x), glsl="{type}(1) / {x}",
-    grad=lambda g, out, x: (times_derivative(g, -(out * out)),), samples=uniform(0.5, 4) + SPECIAL,
+    grad=lambda g, out, x: (guarded_product(g, -b.apply("square", out)),), samples=uniform(0.5, 4) + SPECIAL,
 )  # fmt: skip
 
 

@@ -160,4 +160,3 @@ def view(
             layout=layout, grad=grad, samples=Samples(), doc=doc,
         )
     )  # fmt: skip
-

@@ -14,7 +14,7 @@ import numpy as np
 from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
 from vkgrad.ops import special
-from vkgrad.ops.arithmetic import SPECIAL, times_derivative
+from vkgrad.ops.arithmetic import SPECIAL, guarded_product
 from vkgrad.ops.families import elementwise, floating
 from vkgrad.ops.samples import Samples, edges, uniform
 
@@ -23,7 +23,7 @@ def _function(name: str, numpy: Any, derivative: Any, samples: Samples, doc: str
     """One function of one variable. `derivative(out, x)` may be infinite or NaN somewhere."""
     elementwise(
         name, dtype=floating, numpy=numpy, glsl=f"{name}_f32({{x}})", inexact=True, samples=samples + SPECIAL, doc=doc,
-        grad=lambda g, out, x: (times_derivative(g, derivative(out, x)),),
+        grad=lambda g, out, x: (guarded_product(g, derivative(out, x)),),
     )  # fmt: skip
 
 
@@ -43,20 +43,22 @@ _function("log1p", np.log1p, lambda out, x: 1 / (x + 1), uniform(-0.9, 8) + edge
 # ---- angles
 _function("sin", np.sin, lambda out, x: _of("cos", x), uniform(-8, 8) + edges(1e4, -1e6))
 _function("cos", np.cos, lambda out, x: -_of("sin", x), uniform(-8, 8) + edges(1e4, -1e6))
-_function("tan", np.tan, lambda out, x: out * out + 1, uniform(-1.4, 1.4))
-_function("asin", np.arcsin, lambda out, x: _of("rsqrt", (1 - x) * (x + 1)), uniform(-0.95, 0.95))
-_function("acos", np.arccos, lambda out, x: -_of("rsqrt", (1 - x) * (x + 1)), uniform(-0.95, 0.95))
-_function("atan", np.arctan, lambda out, x: 1 / (x * x + 1), uniform(-8, 8))
+_function("tan", np.tan, lambda out, x: _of("square", out) + 1, uniform(-1.4, 1.4))
+_function("asin", np.arcsin, lambda out, x: _of("rsqrt", guarded_product(1 - x, x + 1)), uniform(-0.95, 0.95))
+_function("acos", np.arccos, lambda out, x: -_of("rsqrt", guarded_product(1 - x, x + 1)), uniform(-0.95, 0.95))
+_function("atan", np.arctan, lambda out, x: 1 / (_of("square", x) + 1), uniform(-8, 8))
 _function("sinh", np.sinh, lambda out, x: _of("cosh", x), uniform(-4, 4) + edges(1e-6, 80.0, 100.0))
 _function("cosh", np.cosh, lambda out, x: _of("sinh", x), uniform(-4, 4) + edges(80.0, 100.0))
-_function("asinh", np.arcsinh, lambda out, x: _of("rsqrt", x * x + 1), uniform(-8, 8) + edges(1e-6, 1e30))
-_function("acosh", np.arccosh, lambda out, x: _of("rsqrt", (x - 1) * (x + 1)), uniform(1.1, 8) + edges(1e30))
-_function("atanh", np.arctanh, lambda out, x: 1 / ((1 - x) * (x + 1)), uniform(-0.9, 0.9) + edges(1e-6))
+_function("asinh", np.arcsinh, lambda out, x: _of("rsqrt", _of("square", x) + 1), uniform(-8, 8) + edges(1e-6, 1e30))
+_function(
+    "acosh", np.arccosh, lambda out, x: _of("rsqrt", guarded_product(x - 1, x + 1)), uniform(1.1, 8) + edges(1e30)
+)
+_function("atanh", np.arctanh, lambda out, x: 1 / guarded_product(1 - x, x + 1), uniform(-0.9, 0.9) + edges(1e-6))
 elementwise(
     "atan2", arity=2, dtype=floating, numpy=np.arctan2, glsl="atan2_f32({x}, {y})", inexact=True,
     grad=lambda g, out, y, x: (
-        times_derivative(g, x / (x * x + y * y)),
-        times_derivative(g, -(y / (x * x + y * y))),
+        guarded_product(g, x / (_of("square", x) + _of("square", y))),
+        guarded_product(g, -(y / (_of("square", x) + _of("square", y)))),
     ),
     samples=uniform(-4, 4) + SPECIAL, doc="The angle of the point (second operand, first operand), from -pi to pi.",
 )  # fmt: skip
@@ -79,15 +81,15 @@ elementwise(
 
 # ---- special functions
 _function(
-    "erf", special.erf, lambda out, x: _of("exp", -(x * x)) * (2 / sqrt(pi)),
+    "erf", special.erf, lambda out, x: _of("exp", -_of("square", x)) * (2 / sqrt(pi)),
     uniform(-3, 3) + edges(1e-6, 10.0),
 )  # fmt: skip
 _function(
-    "erfc", special.erfc, lambda out, x: _of("exp", -(x * x)) * (-2 / sqrt(pi)),
+    "erfc", special.erfc, lambda out, x: _of("exp", -_of("square", x)) * (-2 / sqrt(pi)),
     uniform(-3, 4) + edges(9.0, 30.0), "1 - erf(x), without cancellation.",
 )  # fmt: skip
 _function(
-    "erfinv", special.erfinv, lambda out, x: _of("exp", out * out) * (sqrt(pi) / 2),
+    "erfinv", special.erfinv, lambda out, x: _of("exp", _of("square", out)) * (sqrt(pi) / 2),
     uniform(-0.95, 0.95) + edges(1e-6, 0.999999), "The inverse of erf.",
 )  # fmt: skip
 _function(
@@ -100,6 +102,6 @@ _function(
 )  # fmt: skip
 elementwise(
     "polygamma", dtype=floating, numpy=special.polygamma, glsl="polygamma_f32({order}, {x})", inexact=True,
-    grad=lambda g, out, x, *, order: (times_derivative(g, _of("polygamma", x, order=order + 1)),),
+    grad=lambda g, out, x, *, order: (guarded_product(g, _of("polygamma", x, order=order + 1)),),
     samples=uniform(0.2, 12) + SPECIAL, doc="The derivative of digamma, `order` times (at least once).",
 )  # fmt: skip
