@@ -1,5 +1,6 @@
-# Kompute 0.9.0, unpatched. Its own build would compile everything, want fmt, and treat its warnings as errors; what is used
-# of it is kp::Sequence (one source file) and kp::OpBase (a header). docs/decisions says why not its tensors and algorithms.
+# Kompute 0.9.0, unpatched. Used are kp::Sequence (one source file) and kp::OpBase (a header). Its own build would compile
+# everything else too, want fmt, and treat its warnings as errors. Its tensors and algorithms are not used: each takes memory
+# allocations or a pipeline of its own, and drops the results of Vulkan calls.
 set(KOMPUTE_SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/third_party/kp-0.9.0" CACHE PATH "Kompute's source: the unpacked sdist kp 0.9.0")
 if(NOT EXISTS "${KOMPUTE_SOURCE}/src/Sequence.cpp")
   message(FATAL_ERROR "vkgrad: Kompute's source is not in ${KOMPUTE_SOURCE}. `pip install .` brings it in; to run CMake by hand, "

@@ -374,7 +374,8 @@ def run_child(code: str, **environment: str) -> subprocess.CompletedProcess[str]
     root = str(Path(__file__).parents[2])
     prelude = f"import sys; sys.path.insert(0, {root!r})\n"
     prelude += "from vkgrad.runtime import _native\nfrom tests.runtime.test_native import *\n"
-    command = [sys.executable, "-c", prelude + code]
+    # Python 3.12 warns of forks in a process with threads, which drivers start.
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", prelude + code]
     return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60)
 
 
