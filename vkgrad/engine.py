@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import numpy as np
 
@@ -46,7 +46,8 @@ class Handle(Protocol):
 class Value:
     """Device memory that holds a node's elements. `source` is host data that has not been uploaded yet.
 
-    `landed` is set where a recording already brings the bytes back: (recording, number of its download).
+    `landed` is set where a recording already brings the bytes back: (recording, number of its download). `fixed` memory
+    belongs to a recorded step that writes it again and again, so no other node may share it.
     """
 
     device: Device
@@ -54,12 +55,25 @@ class Value:
     size_bytes: int
     source: np.ndarray | None = None
     landed: tuple[Recording, int] | None = None
+    fixed: bool = False
 
 
 values: WeakKeyDictionary[Node, Value] = WeakKeyDictionary()  # a node with a value is never computed again
-pending: WeakSet[Any] = WeakSet()  # handles whose node has no value yet
+# Handles whose node has no value yet, by id and in order of creation. A WeakSet would compare them with ==, which on
+# tensors is element-wise, and would give plans an order that changes from run to run.
+pending: WeakValueDictionary[int, Any] = WeakValueDictionary()
 on_flush: list[Callable[[Plan | None, Recording], None]] = []
 lock = threading.RLock()
+
+class Trace(Protocol):
+    """Who watches tensors while a function is recorded instead of run (see `vkgrad.jit`)."""
+
+    def made(self, handle: Handle) -> None: ...
+    def rebinds(self, handle: Handle) -> None: ...
+
+
+trace: Trace | None = None
+owners: WeakKeyDictionary[Node, ref[Any]] = WeakKeyDictionary()  # leaf -> the handle that last had it as its node
 
 _devices: dict[str, Device] = {}
 _plans: OrderedDict[tuple, tuple[Plan, Any]] = OrderedDict()
@@ -154,7 +168,7 @@ def put(array: np.ndarray, dtype: DType) -> Node:
 def register(handle: Handle) -> None:
     """Called by every new tensor: it is pending until its node has a value."""
     if handle.node not in values:
-        pending.add(handle)
+        pending[id(handle)] = handle
         if _built > MOST_PENDING_NODES:
             flush()
 
@@ -265,9 +279,17 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
     leaves: list[Node] = []
     if targets:
         plan, executable, leaves = plan_for(targets, own)
-    waiting = [v for v in dict.fromkeys(values[n] for n in (*leaves, *(r for r in read if r in values))) if v.source is not None]
+    lost = [node for node in leaves if node not in values]
+    if lost:
+        raise VkgradError(
+            f"this value depends on {lost[0]}, which has no value: it is an argument of a function that vg.jit is "
+            "recording (read values after the call, or use where() instead of if), or it was updated in place since"
+        )
     memory: dict[int, Memory] = {}
     made: dict[int, Value] = {}
+    copies: list[tuple[Memory, Memory, int]] = []
+    needed = dict.fromkeys(values[node] for node in (*leaves, *read) if node in values)
+    waiting = [value for value in needed if value.source is not None]
     uploads = [upload_of(value) for value in waiting]
     if plan is not None:
         for number, buffer in enumerate(plan.buffers):
@@ -279,9 +301,13 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
         for node, number in zip(targets, plan.outputs, strict=True):
             assert number is not None
             found = made.get(number) or values[leaves[plan.buffers[number].index]]
+            if found.fixed:
+                copy = Value(own, own.allocate(found.size_bytes), found.size_bytes)
+                copies.append((copy.memory, found.memory, found.size_bytes))
+                found = copy
             values[node] = found
     downloads = [(values[node].memory, values[node].size_bytes) for node in read]
-    recording = own.record(Job(executable, memory, uploads, (), downloads))
+    recording = own.record(Job(executable, memory, uploads, copies, downloads))
     for number, value in enumerate(waiting):
         assert value.source is not None
         recording.write(number, value.source)
@@ -311,20 +337,21 @@ def submit(plan: Plan | None, recording: Recording) -> None:
 
 def _settle() -> None:
     """Tensors whose value is known let go of the graph that made it, unless a gradient may still be asked of it."""
-    for handle in list(pending):
+    for handle in list(pending.values()):
         value = values.get(handle.node)
         if value is not None:
-            pending.discard(handle)
+            pending.pop(id(handle), None)
             if not handle.keeps_history and handle.node.op.family is not Family.LEAF:
                 settled = leaf(handle.node.shape, handle.node.dtype)
                 values[settled] = value
                 handle.node = settled
+                owners[settled] = ref(handle)
 
 
 def flush() -> None:
     """Compute everything pending, in one submission."""
     with lock:
-        evaluate([handle.node for handle in list(pending)])
+        evaluate([handle.node for handle in list(pending.values())])
 
 
 def synchronize() -> None:
@@ -338,7 +365,7 @@ def read(node: Node) -> np.ndarray:
     """The value of `node` as a new NumPy array; computes everything pending first."""
     with lock:
         if node not in values:
-            evaluate([handle.node for handle in list(pending)], read=[node])
+            evaluate([handle.node for handle in list(pending.values())], read=[node])
         return read_value(node)
 
 
