@@ -1,0 +1,120 @@
+"""Write the golden files from PyTorch, computed in double precision from float32 inputs.
+
+Run it in an environment of its own, where PyTorch is; the tests need only the files:
+
+    python -m venv golden && golden/bin/pip install torch==2.13.0 numpy && golden/bin/python -m tests.golden.make_golden
+
+`lenet_step.npz` is one SGD step of LeNet-5: the loss before and after, each parameter's gradient (a lattice of it
+where it is large) and the gradient's norm, and two weighted sums of each updated parameter. The others hold what
+`cases.py` lists: parameters after some steps of each optimiser, learning rates of each schedule, values and gradients
+of each loss and of each layer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from tests.golden import cases
+from tests.golden.patterns import Array, chirp, lenet_batch, lenet_weights, sampled, waves
+
+LEARNING_RATE = 0.1
+
+
+def double(array: Array) -> torch.Tensor:
+    tensor = torch.from_numpy(np.array(array))
+    return tensor.double() if tensor.is_floating_point() else tensor.long()
+
+
+def lenet() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
+    )  # fmt: skip
+
+
+def lenet_step() -> dict[str, Array]:
+    model = lenet().double()
+    model.load_state_dict({name: double(value) for name, value in lenet_weights().items()})
+    x, y = map(double, lenet_batch())
+    optimiser = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    results = {"loss": loss.detach().numpy(), "learning_rate": np.array(LEARNING_RATE)}
+    for name, parameter in model.named_parameters():
+        gradient = parameter.grad.numpy()
+        results[f"gradient/{name}"] = sampled(gradient).astype(np.float32)
+        results[f"norm/{name}"] = np.array(np.linalg.norm(gradient))
+    optimiser.step()
+    for name, parameter in model.named_parameters():
+        updated = parameter.detach().numpy()
+        results[f"updated/{name}"] = np.array([updated.sum(), (updated * waves(updated.shape, 1.0, 1.1)).sum()])
+    results["loss_after"] = nn.functional.cross_entropy(model(x), y).detach().numpy()
+    return results
+
+
+def optimisers() -> dict[str, Array]:
+    results = {}
+    for name, (kind, arguments) in cases.OPTIMISERS.items():
+        parameter = nn.Parameter(double(cases.start()))
+        optimiser = getattr(torch.optim, kind)([parameter], **arguments)
+        for step in range(cases.STEP_COUNT):
+            parameter.grad = double(cases.gradient(step))
+            optimiser.step()
+        results[name] = parameter.detach().numpy()
+    for name, (kind, arguments) in cases.SCHEDULES.items():
+        optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.5)
+        schedule = getattr(torch.optim.lr_scheduler, kind)(optimiser, **arguments)
+        rates = []
+        for _ in range(cases.EPOCH_COUNT):
+            rates.append(optimiser.param_groups[0]["lr"])
+            optimiser.step()
+            schedule.step()
+        results[f"schedule {name}"] = np.array(rates)
+    return results
+
+
+def losses() -> dict[str, Array]:
+    results = {}
+    for name, (function, x, y, arguments) in cases.LOSSES.items():
+        options = {k: double(v) if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
+        inputs = double(x).requires_grad_()
+        value = getattr(nn.functional, function)(inputs, double(y), **options)
+        value.sum().backward()
+        results[name] = value.detach().numpy()
+        results[f"{name}/gradient"] = inputs.grad.numpy()
+    return results
+
+
+def layers() -> dict[str, Array]:
+    results = {}
+    for name, (kind, arguments, shape) in cases.LAYERS.items():
+        layer = getattr(nn, kind)(**arguments).double()
+        for number, parameter in enumerate(layer.parameters()):
+            parameter.data = double(chirp(tuple(parameter.shape), 0.8, 0.5 + number))
+        x = double(chirp(shape, 1.3, 0.2)).requires_grad_()
+        y = layer(*[x] * (2 if kind == "Bilinear" else 1))
+        y.backward(double(chirp(tuple(y.shape), 1.0, 0.9)))
+        results[name] = y.detach().numpy()
+        results[f"{name}/gradient"] = x.grad.numpy()
+        for key, parameter in layer.named_parameters():
+            results[f"{name}/gradient {key}"] = parameter.grad.numpy()
+        for key, buffer in layer.named_buffers():
+            results[f"{name}/buffer {key}"] = buffer.numpy()
+    return results
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    for make in (lenet_step, optimisers, losses, layers):
+        path = Path(__file__).with_name(f"{make.__name__}.npz")
+        np.savez_compressed(path, **make())
+        print(f"{path.name}: {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""Optimisers against PyTorch's trajectories, both ways of stepping, and their state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import vkgrad as vg
+from tests.golden import cases
+from tests.golden.compare import assert_close, golden
+from vkgrad.errors import DataError, DifferentiationError, ShapeError
+
+GOLDEN = golden("optimisers")
+
+
+def _optimiser(name: str, params: object) -> vg.optim.Optimizer:
+    kind, arguments = cases.OPTIMISERS[name]
+    return getattr(vg.optim, kind)(params, **arguments)
+
+
+@pytest.mark.parametrize("name", cases.OPTIMISERS)
+def test_six_steps_are_those_of_pytorch(name: str) -> None:
+    p = vg.tensor(cases.start())
+    optimiser = _optimiser(name, [p])
+    for step in range(cases.STEP_COUNT):
+        optimiser.update([p], [vg.tensor(cases.gradient(step))])
+    assert_close(p, GOLDEN[name], "optimiser", name)
+
+
+@pytest.mark.parametrize("name", cases.OPTIMISERS)
+def test_stepping_after_backward_is_the_same_bit_for_bit(name: str) -> None:
+    p, q = vg.tensor(cases.start()), vg.tensor(cases.start(), requires_grad=True)
+    first, second = _optimiser(name, [p]), _optimiser(name, [q])
+    for step in range(3):
+        g = cases.gradient(step)
+        first.update([p], vg.grad(lambda p, g=g: [(p[0] * g).sum()][0])([p]))
+        (q * g).sum().backward()
+        second.step()
+        second.zero_grad()
+    assert q.grad is None
+    assert np.array_equal(p, q)
+
+
+def test_double_precision_steps_in_double_precision() -> None:
+    p = vg.tensor(cases.start().astype(np.float64))
+    optimiser = vg.optim.Adam([p], lr=0.02)
+    for step in range(cases.STEP_COUNT):
+        optimiser.update([p], [vg.tensor(cases.gradient(step).astype(np.float64))])
+    assert p.dtype is vg.float64
+    assert np.abs(p.numpy() - GOLDEN["adam"]).max() < 1e-14
+
+
+def test_lion_by_hand() -> None:
+    p = value = cases.start()
+    mean = np.zeros_like(value)
+    p = vg.tensor(value)
+    optimiser = vg.optim.Lion(p, lr=0.01, betas=(0.8, 0.9), weight_decay=0.1)
+    for step in range(3):
+        g = cases.gradient(step)
+        value = value - 0.01 * (np.sign(0.8 * mean + 0.2 * g) + 0.1 * value)
+        mean = 0.9 * mean + 0.1 * g
+        optimiser.update(p, vg.tensor(g))
+    assert_close(p, value, "optimiser")
+
+
+def test_adams_correction_keeps_its_digits() -> None:
+    # The first step of Adam has the size of the learning rate whatever beta2 is, if the correction is exact.
+    p = vg.tensor([1.0])
+    vg.optim.Adam(p, lr=0.5, betas=(0.9, 0.99999), eps=0.0).update(p, vg.tensor([3.0]))
+    assert abs(float(p) - 0.5) < 2e-7
+
+
+def test_a_module_takes_its_gradients_by_name() -> None:
+    model = vg.nn.Sequential(vg.nn.Linear(3, 2), vg.nn.Tanh(), vg.nn.Linear(2, 1))
+    optimiser = vg.optim.SGD(model, lr=0.5)
+    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+    before = {name: p.numpy() for name, p in model.named_parameters()}
+    tensors = list(model.parameters())
+    gradients = vg.grad(lambda model: (model(x) ** 2).sum())(model)
+    expected = {name: before[name] - 0.5 * g.numpy() for name, g in gradients.items()}
+    optimiser.update(model, gradients)
+    assert all(new is old for new, old in zip(model.parameters(), tensors, strict=True))
+    for name, p in model.named_parameters():
+        assert_close(p, expected[name], "optimiser", name)
+
+
+def test_any_nesting_of_parameters() -> None:
+    params = {"layers": [(vg.ones((2,)), vg.zeros((3,))), (vg.ones((1,)),)], "scale": vg.tensor(2.0)}
+    optimiser = vg.optim.SGD(params, lr=1.0)
+    assert list(optimiser.params) == ["layers[0][0]", "layers[0][1]", "layers[1][0]", "scale"]
+    gradients = {"layers": [(vg.ones((2,)), vg.ones((3,))), (vg.ones((1,)),)], "scale": vg.tensor(3.0)}
+    optimiser.update(params, gradients)
+    assert params["layers"][0][1].tolist() == [-1.0, -1.0, -1.0] and float(params["scale"]) == -1.0
+
+
+def test_a_shared_parameter_is_updated_once() -> None:
+    w = vg.tensor([1.0])
+    assert len(vg.optim.SGD([w, w], lr=1.0).params) == 1
+
+
+def test_parameters_without_a_gradient_stay() -> None:
+    model = vg.nn.Linear(2, 2)
+    optimiser = vg.optim.SGD(model.parameters(), lr=1.0)
+    bias = model.bias.numpy()
+    (vg.ones((1, 2)) @ model.weight).sum().backward()
+    optimiser.step()
+    assert np.array_equal(model.bias, bias)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: vg.optim.SGD([], lr=1.0), ShapeError, "no parameter to update"),
+        (lambda: vg.optim.SGD(vg.zeros((2,)), lr=-1.0), ShapeError, "must not be negative"),
+        (lambda: vg.optim.SGD(vg.zeros((2,)), nesterov=True), ShapeError, "nesterov needs momentum"),
+        (lambda: vg.optim.Adam(vg.zeros((2,)), betas=(0.9, 1.0)), ShapeError, "betas"),
+        (lambda: vg.optim.SGD([3.0]), ShapeError, "changes tensors"),
+        (lambda: vg.optim.SGD(vg.zeros((2,))).step(), DifferentiationError, r"call backward\(\)"),
+    ],
+)
+def test_mistakes_are_refused(call, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_gradients_that_do_not_belong_are_refused() -> None:
+    w, b = vg.zeros((2,)), vg.zeros((3,))
+    optimiser = vg.optim.SGD({"w": w, "b": b}, lr=1.0)
+    with pytest.raises(ShapeError, match=r"w has shape \(2,\), its gradient \(3,\)"):
+        optimiser.update({"w": w, "b": b}, {"w": vg.zeros((3,)), "b": vg.zeros((3,))})
+    with pytest.raises(ShapeError, match="differ in b"):
+        optimiser.update({"w": w, "b": b}, {"w": vg.zeros((2,))})
+    with pytest.raises(ShapeError, match="not one that this optimiser was made with"):
+        optimiser.update({"w": vg.zeros((2,))}, {"w": vg.zeros((2,))})
+    optimiser.update({"w": w}, {"w": vg.ones((2,))})  # a part of the parameters is fine
+    assert w.tolist() == [-1.0, -1.0] and b.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["sgd dampening", "adam amsgrad", "rmsprop all", "adagrad all"])
+def test_a_saved_state_goes_on_where_it_stopped(name: str) -> None:
+    p = vg.tensor(cases.start())
+    optimiser = _optimiser(name, {"w": p})
+    for step in range(3):
+        optimiser.update({"w": p}, {"w": vg.tensor(cases.gradient(step))})
+    optimiser.lr = 0.03
+    state = {key: value.numpy() for key, value in optimiser.state_dict().items()}
+    q = vg.tensor(p.numpy())
+    other = _optimiser(name, {"w": q})
+    other.load_state_dict(state)
+    assert other.lr == pytest.approx(0.03)
+    for step in range(3, 5):
+        optimiser.update({"w": p}, {"w": vg.tensor(cases.gradient(step))})
+        other.update({"w": q}, {"w": vg.tensor(cases.gradient(step))})
+    assert np.array_equal(p, q)
+
+
+def test_a_state_of_another_kind_is_refused() -> None:
+    w = vg.zeros((2,))
+    with pytest.raises(DataError, match=r"differ in parameter\.momentum_buffer"):
+        vg.optim.SGD(w, momentum=0.9).load_state_dict(vg.optim.SGD(w).state_dict())
+
+
+def test_state_tensors_are_all_that_a_step_reads() -> None:
+    w = vg.tensor([1.0, 2.0])
+    optimiser = vg.optim.Adam(w, lr=0.1)
+    optimiser.update(w, vg.ones((2,)))
+    names = ["lr", "correction1", "correction2", "parameter.exp_avg", "parameter.exp_avg_sq"]
+    assert list(optimiser.state_dict()) == names
+    assert optimiser.state_tensors() == [optimiser.state_dict()[name] for name in names]
+    assert optimiser.state_tensors()[0].item() == pytest.approx(0.1)
+
+
+def test_the_learning_rate_can_be_changed() -> None:
+    w = vg.tensor([1.0])
+    optimiser = vg.optim.SGD(w, lr=1.0)
+    rate = optimiser.state_tensors()[0]
+    optimiser.update(w, vg.ones((1,)))
+    optimiser.lr = 0.25
+    optimiser.update(w, vg.ones((1,)))
+    assert w.tolist() == [-0.25]
+    assert optimiser.lr == 0.25 and optimiser.state_tensors()[0] is rate
+
+
+def test_it_says_what_it_is() -> None:
+    assert repr(vg.optim.SGD(vg.nn.Linear(3, 2), lr=0.1)) == "SGD(lr=0.1, 2 parameters with 8 elements)"

@@ -1,0 +1,125 @@
+"""Convolution layers. A convolution here is a cross-correlation, as everywhere in deep learning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkgrad import functions as f
+from vkgrad.errors import ShapeError
+from vkgrad.nn import init
+from vkgrad.nn.module import Module, parameter
+from vkgrad.tensor import Tensor
+
+Extents = int | tuple[int, ...]
+
+
+class _Convolution(Module):
+    """What the convolution layers share: their arguments, their parameters and how they look."""
+
+    rank: int  # axes of the image
+    transposed = False
+    padding: Any  # numbers; also "same" or "valid" where the layer takes them
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Extents,
+        stride: Extents = 1,
+        padding: Extents | str = 0,
+        dilation: Extents = 1,
+        groups: int = 1,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        if in_channels % groups or out_channels % groups:
+            raise ShapeError(
+                f"{type(self).__name__}: {in_channels} and {out_channels} channels do not divide into {groups} groups"
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = (kernel_size,) * self.rank if isinstance(kernel_size, int) else tuple(kernel_size)
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.groups = groups
+        first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
+        shape = (first, second // groups, *self.kernel_size)
+        self.weight = parameter(init.default_weight(shape, dtype))
+        self.bias = parameter(init.default_bias((out_channels,), shape, dtype)) if bias else None
+
+    def extra_repr(self) -> str:
+        said = [str(self.in_channels), str(self.out_channels), f"kernel_size={self.kernel_size}"]
+        defaults = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+        said += [f"{name}={getattr(self, name)}" for name, usual in defaults.items() if getattr(self, name) != usual]
+        return ", ".join(said + ["bias=False"] * (self.bias is None))
+
+
+class Conv1d(_Convolution):
+    """Slide a window along a line.
+
+    Shapes: (B, in_channels, T) -> (B, out_channels, T'); weight (out_channels, in_channels / groups, K),
+    bias (out_channels,). T' = (T + 2 * padding - dilation * (K - 1) - 1) // stride + 1.
+
+    Args:
+        padding: how many zeros surround the line; "valid" for none, "same" for as many as keep T.
+        groups: into how many parts the channels are divided; a part of the output sees the same part of the input.
+    """
+
+    rank = 1
+
+    def forward(self, x: Any) -> Tensor:
+        return f.conv1d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class Conv2d(_Convolution):
+    """Slide a window over an image.
+
+    Shapes: (B, in_channels, H, W) -> (B, out_channels, H', W'); weight (out_channels, in_channels / groups, kH, kW),
+    bias (out_channels,). H' = (H + 2 * padding - dilation * (kH - 1) - 1) // stride + 1, and W' likewise.
+
+    Args:
+        padding: how many zeros surround the image; "valid" for none, "same" for as many as keep H and W.
+        groups: into how many parts the channels are divided; a part of the output sees the same part of the input.
+    """
+
+    rank = 2
+
+    def forward(self, x: Any) -> Tensor:
+        return f.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class ConvTranspose2d(_Convolution):
+    """The transpose of a convolution as a linear map: puts a window at each place of the input and adds them up.
+
+    Shapes: (B, in_channels, H, W) -> (B, out_channels, H', W'); weight (in_channels, out_channels / groups, kH, kW),
+    bias (out_channels,). H' = (H - 1) * stride - 2 * padding + dilation * (kH - 1) + output_padding + 1.
+
+    Args:
+        padding: how many places are cut off each side of the output.
+        output_padding: how many places are added at the end, to choose among the sizes that a stride rounds off.
+    """
+
+    rank = 2
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Extents,
+        stride: Extents = 1,
+        padding: Extents = 0,
+        output_padding: Extents = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Extents = 1,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype)
+        self.output_padding = output_padding
+
+    def forward(self, x: Any) -> Tensor:
+        return f.conv_transpose2d(
+            x, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        )

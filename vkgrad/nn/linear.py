@@ -1,0 +1,83 @@
+"""Layers that are matrix products or lookups of rows."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from vkgrad import functions as f
+from vkgrad.nn import init
+from vkgrad.nn.functional import bilinear, embedding, linear
+from vkgrad.nn.module import Module, parameter
+from vkgrad.tensor import Tensor
+
+
+class Linear(Module):
+    """x @ weight.T + bias.
+
+    Shapes: (..., in_features) -> (..., out_features); weight (out_features, in_features), bias (out_features,).
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None) -> None:
+        self.in_features = in_features
+        self.out_features = out_features
+        shape = (out_features, in_features)
+        self.weight = parameter(init.default_weight(shape, dtype))
+        self.bias = parameter(init.default_bias((out_features,), shape, dtype)) if bias else None
+
+    def forward(self, x: Any) -> Tensor:
+        return linear(x, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, {self.out_features}" + ("" if self.bias is not None else ", bias=False")
+
+
+class Bilinear(Module):
+    """x1 @ weight @ x2 + bias, for each output feature.
+
+    Shapes: (..., in1_features) and (..., in2_features) -> (..., out_features); weight (out, in1, in2), bias (out,).
+    """
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Any = None
+    ) -> None:
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        bound = 1.0 / sqrt(in1_features)
+        self.weight = parameter(init.uniform((out_features, in1_features, in2_features), -bound, bound, dtype))
+        self.bias = parameter(init.uniform((out_features,), -bound, bound, dtype)) if bias else None
+
+    def forward(self, x1: Any, x2: Any) -> Tensor:
+        return bilinear(x1, x2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"{self.in1_features}, {self.in2_features}, {self.out_features}"
+
+
+class Embedding(Module):
+    """The rows of `weight` at integer positions.
+
+    Shapes: (...) integers -> (..., embedding_dim); weight (num_embeddings, embedding_dim).
+
+    Args:
+        padding_idx: a row that starts at zero and that training leaves alone.
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = None
+    ) -> None:
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        weight = init.normal((num_embeddings, embedding_dim), dtype=dtype)
+        if padding_idx is not None:
+            self.padding_idx = padding_idx % num_embeddings
+            weight = f.where(f.reshape(f.arange(num_embeddings), (-1, 1)) == self.padding_idx, 0.0, weight)
+        self.weight = parameter(weight)
+
+    def forward(self, positions: Any) -> Tensor:
+        return embedding(positions, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}"

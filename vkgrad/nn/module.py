@@ -1,0 +1,229 @@
+"""`Module`: parameters and layers found by looking at attributes, so that nothing has to be registered.
+
+A tensor with `requires_grad` is a parameter, any other tensor is a buffer (state that no gradient reaches), and lists,
+tuples and dicts of them count as their contents. The state dict leaves out names that begin with an underscore: those
+are private state, such as dropout's counter. This module must not know any layer, loss or optimiser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from vkgrad.errors import DataError, ShapeError
+from vkgrad.tensor import Tensor, asarray
+
+Self = TypeVar("Self", bound="Module")
+
+
+def parameter(value: Tensor) -> Tensor:
+    """Mark a tensor as one that training changes, and return it."""
+    value.requires_grad = True
+    return value
+
+
+class StateMismatch(NamedTuple):
+    """What `load_state_dict(strict=False)` did not use: keys the file lacks, and keys the module lacks."""
+
+    missing: list[str]
+    unexpected: list[str]
+
+
+class Module:
+    """Base of all layers and models: assign tensors and modules as attributes, and write `forward`.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> class Scaled(vg.nn.Module):
+        ...     def __init__(self):
+        ...         self.inner = vg.nn.Linear(3, 2)
+        ...         self.scale = vg.nn.parameter(vg.ones((2,)))
+        ...     def forward(self, x):
+        ...         return self.inner(x) * self.scale
+        >>> [(name, p.shape) for name, p in Scaled().named_parameters()]
+        [('inner.weight', (2, 3)), ('inner.bias', (2,)), ('scale', (2,))]
+    """
+
+    training: bool = True
+    _frozen: tuple[str, ...] = ()  # names of what `freeze` has made a buffer
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        """Compute the output; every module writes its own."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward method; write one")
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        return self.forward(*inputs, **options)
+
+    # ---- what is inside
+    def fields(self) -> Mapping[str, Any]:
+        """What this module holds, by name. Containers whose names differ from their attributes say so here."""
+        return vars(self)
+
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """Yield this module (as "") and all modules inside, each once, outermost first."""
+        seen: set[int] = set()
+        for name, member in _members("", self):
+            if isinstance(member, Module) and id(member) not in seen:
+                seen.add(id(member))
+                yield name, member
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield the tensors that training changes, each once, in the order in which they were assigned."""
+        return self._named_tensors(lambda name, tensor: tensor.requires_grad)
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield the tensors that no gradient reaches, private ones too, each once."""
+        return self._named_tensors(lambda name, tensor: not tensor.requires_grad)
+
+    def parameters(self) -> Iterator[Tensor]:
+        return (tensor for _, tensor in self.named_parameters())
+
+    def buffers(self) -> Iterator[Tensor]:
+        return (tensor for _, tensor in self.named_buffers())
+
+    def children(self) -> Iterator[Module]:
+        """Yield the modules directly inside this one."""
+        return (member for _, member in _own_members(self) if isinstance(member, Module))
+
+    def _named_tensors(self, wanted: Callable[[str, Tensor], bool]) -> Iterator[tuple[str, Tensor]]:
+        seen: set[int] = set()
+        for name, member in _members("", self):
+            if isinstance(member, Tensor) and id(member) not in seen and wanted(name, member):
+                seen.add(id(member))
+                yield name, member
+
+    # ---- state
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything worth saving, by the names that PyTorch uses. The tensors are the module's own, not copies."""
+        return {name: member for name, member in _members("", self) if isinstance(member, Tensor) and _is_saved(name)}
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> StateMismatch:
+        """Copy tensors or arrays into this module's own tensors, which keep their type.
+
+        Nothing is changed unless all of it fits.
+
+        Raises:
+            DataError: with `strict`, a key is missing or not known.
+            ShapeError: a shape differs.
+        """
+        own = self.state_dict()
+        mismatch = StateMismatch([k for k in own if k not in state], [k for k in state if k not in own])
+        if strict and any(mismatch):
+            raise DataError(
+                f"load_state_dict: {type(self).__name__} misses {_listed(mismatch.missing)} and does not know "
+                f"{_listed(mismatch.unexpected)}; pass strict=False to load what fits"
+            )
+        values = {name: asarray(state[name]) for name in own if name in state}
+        for name, value in values.items():
+            if value.shape != own[name].shape:
+                raise ShapeError(f"load_state_dict: {name} has shape {own[name].shape}, the state has {value.shape}")
+        for name, value in values.items():
+            own[name].assign(value.astype(own[name].dtype))
+        return mismatch
+
+    # ---- modes
+    def train(self: Self, mode: bool = True) -> Self:
+        """Set this module and those inside to training (`mode=False`: to evaluation), and return it."""
+        for _, module in self.named_modules():
+            module.training = mode
+        return self
+
+    def eval(self: Self) -> Self:
+        """Set this module and those inside to evaluation: dropout does nothing, batch norm uses what it has learnt."""
+        return self.train(False)
+
+    def apply(self: Self, function: Callable[[Module], object]) -> Self:
+        """Call `function` on every module inside and then on this one, and return it."""
+        for _, module in reversed(list(self.named_modules())):
+            function(module)
+        return self
+
+    def freeze(self: Self) -> Self:
+        """Turn the parameters into buffers, which training leaves alone, until `unfreeze`; and return this module."""
+        for _, module in self.named_modules():
+            for name, member in _own_members(module):
+                if isinstance(member, Tensor) and member.requires_grad:
+                    member.requires_grad = False
+                    module._frozen = (*module._frozen, name)
+        return self
+
+    def unfreeze(self: Self) -> Self:
+        """Turn what `freeze` took out of training into parameters again, and return this module."""
+        for _, module in self.named_modules():
+            for name, member in _own_members(module):
+                if isinstance(member, Tensor) and name in module._frozen:
+                    member.requires_grad = True
+            module._frozen = ()
+        return self
+
+    def zero_grad(self) -> None:
+        """Forget the gradients that `backward` has left on the parameters."""
+        for tensor in self.parameters():
+            tensor.grad = None
+
+    # ---- how it looks
+    def extra_repr(self) -> str:
+        """The arguments to show between the parentheses of this module's name."""
+        return ""
+
+    def __repr__(self) -> str:
+        return "\n".join(_lines("", self))
+
+
+def _members(name: str, value: Any, inside: tuple[int, ...] = ()) -> Iterator[tuple[str, Tensor | Module]]:
+    """Yield every tensor and module in `value`, by its dotted name, outermost first."""
+    if isinstance(value, Tensor):
+        yield name, value
+    elif isinstance(value, Module):
+        yield name, value
+        if id(value) not in inside:  # a module may hold the one that holds it
+            for key, field in value.fields().items():
+                yield from _members(_joined(name, key), field, (*inside, id(value)))
+    else:
+        for key, item in _items(value):
+            yield from _members(_joined(name, key), item, inside)
+
+
+def _own_members(module: Module) -> Iterator[tuple[str, Tensor | Module]]:
+    """Yield the tensors and modules that `module` holds itself, not those inside these modules."""
+    stack = list(reversed([*module.fields().items()]))
+    while stack:
+        name, value = stack.pop()
+        if isinstance(value, Tensor | Module):
+            yield name, value
+        else:
+            stack.extend(reversed([(_joined(name, key), item) for key, item in _items(value)]))
+
+
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from ((str(key), item) for key, item in value.items())
+    elif isinstance(value, list | tuple):
+        yield from ((str(index), item) for index, item in enumerate(value))
+
+
+def _joined(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+def _is_saved(name: str) -> bool:
+    return not name.rpartition(".")[2].startswith("_")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) if names else "nothing"
+
+
+def _lines(name: str, module: Module, around: tuple[Module, ...] = ()) -> Iterator[str]:
+    """Yield one line per module: its name, arguments, parameter count, and the shapes of its own parameters."""
+    count = sum(p.size for p in module.parameters())
+    own = [(n, m) for n, m in _own_members(module) if isinstance(m, Tensor) and _is_saved(n)]
+    line = f"{'  ' * len(around)}{name}{': ' if name else ''}{type(module).__name__}({module.extra_repr()})"
+    if count:
+        line += f", {count:,} parameters"
+    if own:
+        line += ": " + ", ".join(f"{n} {m.shape}" for n, m in own)
+    yield line
+    for child_name, child in _own_members(module):
+        if isinstance(child, Module) and child not in around:
+            yield from _lines(child_name, child, (*around, module))

@@ -1,0 +1,52 @@
+"""Which tensors an optimiser changes, and which gradient belongs to which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vkgrad import tree
+from vkgrad.errors import ShapeError
+from vkgrad.tensor import Tensor
+
+
+def named_parameters(params: Any) -> dict[str, Tensor]:
+    """The tensors of a module or of any nesting, each once, by their place in it."""
+    found: dict[str, Tensor] = {}
+    for place, value in _places(params).items():
+        if not isinstance(value, Tensor):
+            raise ShapeError(f"an optimiser changes tensors; {place} is a {type(value).__name__}")
+        if all(value is not other for other in found.values()):
+            found[place] = value
+    return found
+
+
+def with_gradients(params: Any, grads: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield each parameter of `params` with its gradient in `grads`, which has the same nesting.
+
+    A list goes with a tuple, and a module with a dict of the names of its parameters.
+
+    Raises:
+        ShapeError: the nestings or the shapes differ.
+    """
+    parameters, gradients = _places(params), _places(grads)
+    if parameters.keys() != gradients.keys():
+        differing = ", ".join(sorted(parameters.keys() ^ gradients.keys()))
+        raise ShapeError(f"update: parameters and gradients differ in {differing}; pass what grad was asked for")
+    for place, parameter in parameters.items():
+        gradient = gradients[place]
+        if gradient.shape != parameter.shape:
+            raise ShapeError(f"update: {place} has shape {parameter.shape}, its gradient {gradient.shape}")
+        yield parameter, gradient
+
+
+def _places(nesting: Any) -> dict[str, Any]:
+    """The leaves of a nesting by place: `name` in a module or dict, `[0]` in a list, and both after one another."""
+    if not isinstance(nesting, Tensor | Mapping | list | tuple) and not tree.is_module(nesting):
+        nesting = list(nesting)  # a generator, such as model.parameters()
+    named = tree.transform(lambda leaf: leaf, nesting)  # modules become dicts, as in the gradients
+    return {_readable(leaf.path): leaf.value for leaf in tree.leaves(named)}
+
+
+def _readable(path: str) -> str:
+    return path.replace("']['", ".").replace("['", "").replace("']", "") or "parameter"
