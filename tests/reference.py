@@ -9,10 +9,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 
+from vkgrad.ir import build
 from vkgrad.ir.dtypes import dtype_of
 from vkgrad.ir.node import Node, walk
 from vkgrad.ops.sources import leaf
+
+
+@pytest.fixture(autouse=True)
+def graph_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes are built with nobody watching: no device is opened, and none refuses its double precision.
+
+    A folder whose tests concern graphs alone imports this in its conftest.
+    """
+    monkeypatch.setattr(build, "on_node", [])
 
 
 def variable(array: Any, values: dict[Node, np.ndarray]) -> Node:

@@ -20,6 +20,11 @@ from vkgrad.ir.layout import Guard, Layout, collapse, merge_axes
 PADDING = -1
 LARGEST = 3000  # elements; brute force compares each one
 
+EXTENTS = st.sampled_from([2, 3, 4, 5, 1] * 5 + [0])
+REPEATS = st.sampled_from([3, 1, 2] * 5 + [0])
+RARELY_ZERO = st.sampled_from([1] * 15 + [0])
+FEW = st.sampled_from([0, 0, 0, 1, 2])
+
 # The same examples each time: a failure is a bug in the code, not in the weather.
 SETTINGS = settings(
     max_examples=300, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -33,7 +38,7 @@ def _permute(draw: Callable, layout: Layout, a: np.ndarray) -> tuple[Layout | No
 
 
 def _expand(draw: Callable, layout: Layout, a: np.ndarray) -> tuple[Layout | None, np.ndarray] | None:
-    extents = [draw(st.sampled_from([1, 3, 0])) if e == 1 else e for e in a.shape]
+    extents = [draw(REPEATS) if e == 1 else e for e in a.shape]
     return layout.expand(extents), np.broadcast_to(a, extents)
 
 
@@ -45,15 +50,14 @@ def _slice(draw: Callable, layout: Layout, a: np.ndarray) -> tuple[Layout | None
         start = draw(st.integers(0, extent - 1))
         step = draw(st.sampled_from([1, 2, 3, -1, -2]))
         most = (extent - 1 - start) // step + 1 if step > 0 else start // -step + 1
-        picked.append((start, draw(st.integers(0, most)), step))
+        picked.append((start, draw(st.integers(draw(RARELY_ZERO), most)), step))
     starts, extents, steps = zip(*picked, strict=True) if picked else ((), (), ())
     chosen = np.ix_(*[[start + i * step for i in range(count)] for start, count, step in picked])
     return layout.slice(starts, extents, steps), a[chosen] if a.ndim else a
 
 
 def _pad(draw: Callable, layout: Layout, a: np.ndarray) -> tuple[Layout | None, np.ndarray] | None:
-    few = st.sampled_from([0, 0, 0, 1, 2])
-    low, high, interior = ([draw(few) for _ in a.shape] for _ in range(3))
+    low, high, interior = ([draw(FEW) for _ in a.shape] for _ in range(3))
     out = np.full([lo + (e - 1) * (i + 1) + 1 + hi if e else lo + hi
                    for e, lo, hi, i in zip(a.shape, low, high, interior, strict=True)], PADDING)  # fmt: skip
     if a.size:
@@ -107,9 +111,9 @@ MAY_NEED_A_COPY = (_pad, _reshape)
 @st.composite
 def moved(draw: Callable, moves: Sequence[Callable] = MOVES) -> tuple[Layout, np.ndarray]:
     """A layout after a few moves, and the addresses it should have."""
-    extents = draw(st.lists(st.integers(0, 5) | st.just(1), max_size=4))
+    extents = draw(st.lists(EXTENTS, min_size=draw(st.integers(0, 3)), max_size=4))
     layout, a = Layout.contiguous(extents), np.arange(prod(extents)).reshape(extents)
-    for move in draw(st.lists(st.sampled_from(moves), min_size=1, max_size=6)):
+    for move in draw(st.lists(st.sampled_from(moves), min_size=draw(st.integers(1, 4)), max_size=6)):
         after = move(draw, layout, a)
         if after is None or after[1].size > LARGEST:
             continue

@@ -36,7 +36,8 @@ def build(op: Op | str, *inputs: Node, **attributes: Any) -> Node:
 def constant(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Node:
     """A literal of type `dtype`, repeated over `shape`. Integers wrap, as NumPy's casts do."""
     if dtype.kind == "f":
-        value = float(np.asarray(value).astype(dtype.numpy))
+        with np.errstate(over="ignore"):  # beyond float32 is inf, as in any cast
+            value = float(np.asarray(value).astype(dtype.numpy))
     elif dtype.kind == "b":
         value = bool(value)
     else:
