@@ -1,8 +1,9 @@
 """Transforms of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `linearize`, `jacobian`, `hessian`, `hvp`.
 
-A transform gives the function arguments of its own, *aliases* of the given ones, so that no equal expression elsewhere is
-taken for them, records what the function does, and differentiates that graph. The result is a graph again, so transforms
-compose. Arguments are tensors or any nesting of dicts, lists, tuples and modules. This module must not know operations.
+A transform gives the function arguments of its own, *aliases* of the given ones, so that no equal expression elsewhere
+is taken for them, records what the function does, and differentiates that graph. The result is a graph again, so
+transforms compose. Arguments are tensors or any nesting of dicts, lists, tuples and modules. This module must not know
+operations.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from vkgrad.functions.creation import counter
 from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
 from vkgrad.ops.views import alias
-from vkgrad.tensor import Tensor, derived, is_operand, lift
+from vkgrad.tensor import Tensor, is_operand, lift
 
 Function = Callable[..., Any]
 
@@ -52,7 +53,9 @@ def _with_history(leaf: Any, kept: bool) -> Any:
     return Tensor(leaf.node, keeps_history=kept) if isinstance(leaf, Tensor) and leaf.dtype.kind == "f" else leaf
 
 
-def _trace(name: str, f: Function, args: Sequence[Any], kwargs: dict, argnums: int | Sequence[int], has_aux: bool) -> Trace:
+def _trace(
+    name: str, f: Function, args: Sequence[Any], kwargs: dict, argnums: int | Sequence[int], has_aux: bool
+) -> Trace:
     positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for position in positions:
         if not -len(args) <= position < len(args):
@@ -72,8 +75,7 @@ def _trace(name: str, f: Function, args: Sequence[Any], kwargs: dict, argnums: i
                     until_called.enter_context(_standing_in(source, inputs[-1]))
                 else:
                     tensors.append(Tensor(inputs[-1], keeps_history=True))
-            remaining = iter(tensors)
-            given[position] = tree.replace(lambda leaf, remaining=remaining: next(remaining), given[position])
+            given[position] = tree.replace(_one_by_one(tensors), given[position])
         until_called.enter_context(history.traced(inputs))
         output = f(*given, **kwargs)
     aux = None
@@ -84,6 +86,12 @@ def _trace(name: str, f: Function, args: Sequence[Any], kwargs: dict, argnums: i
     forms = [tree.structure(args[position]) for position in positions]
     form = forms[0] if isinstance(argnums, int) else tree.Structure(tuple, (), tuple(forms))
     return Trace(inputs, form, output, aux, sources)
+
+
+def _one_by_one(values: Sequence[Any]) -> Callable[[Any], Any]:
+    """A function that returns `values` in order, whatever it is asked."""
+    remaining = iter(values)
+    return lambda _: next(remaining)
 
 
 def _differentiable(name: str, where: str, value: Any) -> Tensor:
@@ -115,9 +123,13 @@ def _float_leaves(name: str, value: Any) -> list[Node]:
     nodes = []
     for leaf in tree.leaves(value):
         if not isinstance(leaf.value, Tensor):
-            raise DifferentiationError(f"{name}: the function must return tensors, output{leaf.path} is a {type(leaf.value).__name__}")
+            raise DifferentiationError(
+                f"{name}: the function must return tensors, output{leaf.path} is a {type(leaf.value).__name__}"
+            )
         if leaf.value.dtype.kind != "f":
-            raise DifferentiationError(f"{name}: output{leaf.path} is of type {leaf.value.dtype.name}; only floats have derivatives")
+            raise DifferentiationError(
+                f"{name}: output{leaf.path} is of type {leaf.value.dtype.name}; only floats have derivatives"
+            )
         nodes.append(leaf.value.node)
     return nodes
 
@@ -174,7 +186,9 @@ def _value_and_grad(name: str, f: Function, argnums: int | Sequence[int], has_au
         value = trace.output
         if not isinstance(value, Tensor) or value.shape != () or value.dtype.kind != "f":
             got = f"{value.dtype.name}{list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
-            raise DifferentiationError(f"{name}: the function must return one float, it returned {got}; sum it, or use vg.jacobian")
+            raise DifferentiationError(
+                f"{name}: the function must return one float, it returned {got}; sum it, or use vg.jacobian"
+            )
         gradients = _pull(trace, [value.node], [b.constant(1, value.dtype)])
         result = ((value, trace.aux) if has_aux else value, trace.form.unflatten(_tensors(gradients)))
         return trace.outside([value.node, *gradients], result)
@@ -273,15 +287,20 @@ def jacobian(f: Function, argnums: int = 0) -> Function:
     def derivatives(*args: Any, **kwargs: Any) -> Any:
         trace = _trace("jacobian", f, args, kwargs, argnums, False)
         outputs = _float_leaves("jacobian", trace.output)
-        blocks, made = [], []
+        blocks: list[Any] = []
+        made: list[Node] = []
         for output in outputs:
             rows = []
             for element in range(output.size):
                 one = (counter(output.size) == element).astype(output.dtype).reshape(output.shape)
                 rows.append(_tensors(_pull(trace, [output], [one.node])))
             matrices = [
-                stack(column).reshape(*output.shape, *x.shape) if rows else Tensor(b.constant(0, x.dtype, output.shape + x.shape))
-                for column, x in zip(zip(*rows, strict=True) if rows else [()] * len(trace.inputs), trace.inputs, strict=True)
+                stack(column).reshape(*output.shape, *x.shape)
+                if rows
+                else Tensor(b.constant(0, x.dtype, output.shape + x.shape))
+                for column, x in zip(
+                    zip(*rows, strict=True) if rows else [()] * len(trace.inputs), trace.inputs, strict=True
+                )
             ]
             made.extend(matrix.node for matrix in matrices)
             blocks.append(trace.form.unflatten(matrices))
@@ -302,77 +321,3 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """
     argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
     return jvp(grad(f, argnums), primals, tangents)[1]
-
-
-# ---- what a function's author says about its derivative
-def stop_gradient(x: Any) -> Any:
-    """The value of x (or any nesting), as if it were a constant to every derivative."""
-    return tree.replace(lambda leaf: lift(leaf).detach() if is_operand(leaf) else leaf, x)
-
-
-class custom_vjp:  # noqa: N801  used as a decorator
-    """A function with a derivative of its own.
-
-    `forward(*args)` returns `(output, residuals)`; `backward(residuals, cotangent)` returns a tuple with the gradient of
-    each argument, None for one that has none. The function must not use tensors that are differentiated other than its
-    arguments: they would get no gradient.
-
-    Example:
-        >>> import vkgrad as vg
-        >>> @vg.custom_vjp
-        ... def clipped(x):
-        ...     return x
-        >>> clipped.defvjp(lambda x: (x, ()), lambda residuals, g: (vg.clip(g, -1.0, 1.0),))
-        >>> vg.grad(lambda x: 5 * clipped(x))(1.0).item()
-        1.0
-    """
-
-    def __init__(self, f: Function) -> None:
-        update_wrapper(self, f)
-        self._f = f
-        self._forward: Function | None = None
-        self._backward: Function | None = None
-
-    def defvjp(self, forward: Function, backward: Function) -> None:
-        """Say how to compute the output with what the derivative needs, and the derivative."""
-        self._forward, self._backward = forward, backward
-
-    def __call__(self, *args: Any) -> Any:
-        if self._forward is None or self._backward is None:
-            raise DifferentiationError("custom_vjp: define the derivative with .defvjp(forward, backward) before calling")
-        args = tree.replace(lambda leaf: lift(leaf) if is_operand(leaf) else leaf, args)
-        inputs = [leaf.value for leaf in tree.leaves(args) if isinstance(leaf.value, Tensor)]
-        output, residuals = self._forward(*args)
-        results = [lift(leaf) for leaf, _ in ((leaf.value, None) for leaf in tree.leaves(output))]
-        outputs = [alias(result.node) for result in results]
-        form, backward = tree.structure(output), self._backward
-        for position, node in enumerate(outputs):
-            # The rule must not hold the node it belongs to, or neither would ever be freed.
-            shapes = [(result.shape, result.dtype) for result in results]
-
-            def pull(g: Node, position: int = position) -> list[Node | None]:
-                cotangents = [b.constant(0, dtype, shape) for shape, dtype in shapes]
-                cotangents[position] = g
-                parts = backward(residuals, form.unflatten(_tensors(cotangents)))
-                return _matched(parts, args)
-
-            autodiff.custom_rules[node] = autodiff.CustomRule(tuple(x.node for x in inputs), pull)
-        return form.unflatten([derived(node, *inputs) for node in outputs])
-
-
-def _matched(parts: Any, args: Sequence[Any]) -> list[Node | None]:
-    """The gradients that a user's `backward` returned, one for each tensor in the arguments."""
-    if not isinstance(parts, tuple) or len(parts) != len(args):
-        raise DifferentiationError(f"custom_vjp: backward must return a tuple of {len(args)} gradients, one per argument")
-    nodes: list[Node | None] = []
-    for part, arg in zip(parts, args, strict=True):
-        tensors = [leaf.value for leaf in tree.leaves(arg) if isinstance(leaf.value, Tensor)]
-        gradients = [None] * len(tensors) if part is None else [leaf.value for leaf in tree.leaves(part)]
-        if len(gradients) != len(tensors):
-            raise DifferentiationError("custom_vjp: a gradient has another nesting than its argument")
-        for tensor, gradient in zip(tensors, gradients, strict=True):
-            given = None if gradient is None else lift(gradient)
-            if given is not None and given.shape != tensor.shape:
-                raise ShapeError(f"custom_vjp: a gradient has shape {given.shape}, its argument {tensor.shape}")
-            nodes.append(None if given is None else b.cast(given.node, tensor.dtype))
-    return nodes

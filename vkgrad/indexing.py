@@ -1,8 +1,8 @@
 """`x[index]`: what NumPy's indexing means, taken apart into a slice, a reshape and a lookup.
 
-Integers, slices, `...` and None are views. Integer arrays are one lookup, however many there are. Masks are allowed where
-they are known when the graph is built, because the shape of the result depends on how many places hold. Writing is in
-`vkgrad.updates`. This module must not know how views and lookups are computed.
+Integers, slices, `...` and None are views. Integer arrays are one lookup, however many there are. Masks are allowed
+where they are known when the graph is built, because the shape of the result depends on how many places hold. Writing
+is in `vkgrad.updates`. This module must not know how views and lookups are computed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def parse(index: Any, shape: Shape) -> tuple[Region, Lookup | None]:
     Raises: `ShapeError` for an index out of range or too many of them, `DTypeError` for one of the wrong kind.
     """
     entries = _expanded(index, shape)
-    starts, extents, steps = [], [], []
+    starts: list[int] = []
+    extents: list[int] = []
+    steps: list[int] = []
     seen: list[int] = []  # the shape after slicing, integers and None
     arrays: list[tuple[int, int, Any]] = []  # place in the index, axis of `seen`, array
     integers: list[int] = []

@@ -1,8 +1,8 @@
 """Random numbers that depend on a key and a position only: the same on every device, in any order, fused or not.
 
-A key is two 32-bit words on the device. Drawing twice with one key gives the same numbers; `split` makes new keys. Every
-draw numbers its elements and encrypts the numbers under the key, so nothing is stored and nothing is uploaded but the
-seed. This module must not know who draws.
+A key is two 32-bit words on the device. Drawing twice with one key gives the same numbers; `split` makes new keys.
+Every draw numbers its elements and encrypts the numbers under the key, so nothing is stored and nothing is uploaded but
+the seed. This module must not know who draws.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011 (Threefry-2x32-20).
 """
@@ -67,7 +67,9 @@ def bits(key: Tensor, shape: int | Sequence[int] = (), word: int = 0) -> Tensor:
     return _encrypted(key, counter(math.prod(extents), uint32), _DRAW, word).reshape(extents)
 
 
-def uniform(key: Tensor, shape: int | Sequence[int] = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = float32) -> Tensor:
+def uniform(
+    key: Tensor, shape: int | Sequence[int] = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = float32
+) -> Tensor:
     """Numbers spread evenly over [low, high): 24 random bits each in float32, 53 in float64.
 
     Where low is not 0, rounding may give `high` itself.
@@ -90,7 +92,9 @@ def _floating(name: str, dtype: Any) -> DType:
     return kind
 
 
-def normal(key: Tensor, shape: int | Sequence[int] = (), mean: Any = 0.0, std: Any = 1.0, dtype: Any = float32) -> Tensor:
+def normal(
+    key: Tensor, shape: int | Sequence[int] = (), mean: Any = 0.0, std: Any = 1.0, dtype: Any = float32
+) -> Tensor:
     """Normal numbers with that mean and standard deviation, by the inverse of the distribution function."""
     kind = _floating("normal", dtype)
     # Odd multiples of half a step lie strictly inside (-1, 1) and are symmetric, so no element is infinite.

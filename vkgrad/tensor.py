@@ -12,15 +12,15 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, Union
 
 import numpy as np
 
-from vkgrad import autodiff, engine, history
+from vkgrad import autodiff, conversion, engine, history, tree
+from vkgrad.conversion import Scalar
 from vkgrad.errors import DifferentiationError, DTypeError, ShapeError
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import DType, bool_, dtype_of, float32, int32
+from vkgrad.ir.dtypes import DType, dtype_of
 from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import Shape
 from vkgrad.ops.views import alias, permute
 
-Scalar: TypeAlias = bool | int | float
 Operand: TypeAlias = Union["Tensor", np.ndarray, np.generic, Scalar]
 Method: TypeAlias = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,12 +100,12 @@ class Tensor:
         return engine.default_device()
 
     @property
-    def T(self) -> Tensor:  # noqa: N802  NumPy's name
+    def T(self) -> Tensor:
         """The tensor with its axes in reverse order; a view."""
         return derived(permute(self.node, range(self.ndim)[::-1]), self)
 
     @property
-    def mT(self) -> Tensor:  # noqa: N802  the array API standard's name
+    def mT(self) -> Tensor:
         """The tensor with its last two axes swapped; a view."""
         if self.ndim < 2:
             raise ShapeError(f"mT: a matrix has at least 2 axes, this tensor has shape {self.shape}")
@@ -200,7 +200,7 @@ class Tensor:
     @requires_grad.setter
     def requires_grad(self, asked: bool) -> None:
         if asked and self.dtype.kind != "f":
-            raise DifferentiationError(f"requires_grad: only float tensors have gradients, this one is {self.dtype.name}")
+            raise DifferentiationError(f"requires_grad: only floats have gradients, this tensor is {self.dtype.name}")
         if asked and self.keeps_history:
             raise DifferentiationError(
                 "requires_grad: this tensor is computed from others that require gradients; use .detach() first"
@@ -332,11 +332,11 @@ def is_operand(value: object) -> bool:
 
 
 def operand(value: object) -> Node | Scalar:
-    """The node of a tensor, a new leaf for an array, or a Python number (also for NumPy scalars and 0-d arrays: weak)."""
+    """The node of a tensor, a new leaf for an array, or a number; NumPy's scalars and 0-d arrays count as numbers."""
     if isinstance(value, Tensor):
         return value.node
     if isinstance(value, np.generic):  # before float, since NumPy's float64 is a Python float as well
-        return _number(value)
+        return conversion.number(value)
     if isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple):
@@ -345,21 +345,7 @@ def operand(value: object) -> Node | Scalar:
         if not hasattr(value, "__dlpack__"):
             raise TypeError(f"a {type(value).__name__} is neither a tensor nor an array nor a number")
         value = np.from_dlpack(value)
-    return upload(value) if value.ndim else _number(value[()])
-
-
-def _number(value: np.generic) -> Scalar:
-    if value.dtype.kind not in "biuf":
-        raise DTypeError(f"no element type {value.dtype.name}; a number here is a bool, an integer or a float")
-    return {"b": bool, "f": float}.get(value.dtype.kind, int)(value)
-
-
-def upload(array: np.ndarray, dtype: Any = None) -> Node:
-    """A new leaf with the elements of `array`, converted to `dtype` where one is named."""
-    try:
-        return engine.put(array, dtype_of(array.dtype if dtype is None else dtype))
-    except DTypeError as error:
-        raise DTypeError(f"{error}; name the type to convert to, for example dtype=vg.int32 or array.astype") from None
+    return conversion.upload(value) if value.ndim else conversion.number(value.flat[0])
 
 
 def _literal(value: Operand, dtype: DType, shape: Shape) -> Node:
@@ -401,10 +387,12 @@ def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tens
         (2, 2)
     """
     if isinstance(data, Tensor):
-        made = Tensor(b.cast(data.node, dtype_of(dtype or data.dtype)))
+        made = asarray(data, dtype).detach()
     else:
-        array, default = _array(data)
-        made = Tensor(upload(array, default if dtype is None else dtype))
+        if isinstance(conversion.first_of(data), Tensor):
+            raise TypeError("tensor: a list of tensors is joined by vg.stack or vg.concat")
+        array, default = conversion.as_array(data)
+        made = Tensor(conversion.upload(array, default if dtype is None else dtype))
     if requires_grad:
         made.requires_grad = True
     return made
@@ -417,24 +405,9 @@ def asarray(data: Any, dtype: Any = None) -> Tensor:
     return tensor(data, dtype)
 
 
-def _array(data: Any) -> tuple[np.ndarray, Any]:
-    """`data` as a NumPy array, and the element type that Python numbers take (None: the array's own)."""
-    if not isinstance(data, np.ndarray) and hasattr(data, "__dlpack__"):
-        return np.from_dlpack(data), None
-    first = data
-    while isinstance(first, list | tuple) and first:
-        first = first[0]
-    if isinstance(first, Tensor):
-        raise TypeError("tensor: a list of tensors is joined by vg.stack or vg.concat")
-    try:
-        array = np.asarray(data)
-    except ValueError as error:
-        raise ShapeError(f"tensor: the lists have unequal lengths ({error})") from None
-    if isinstance(first, np.ndarray | np.generic) or array.dtype.kind not in "biuf":
-        return array, None
-    if array.dtype.kind in "iu" and array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
-        raise DTypeError("tensor: Python integers become int32, and one is out of its range")
-    return array, {"b": bool_, "f": float32}.get(array.dtype.kind, int32)
+def eval(*tensors: Any) -> None:
+    """Compute these tensors (or nestings of them) together, in one flush, and keep their values on the device."""
+    engine.evaluate([leaf.value.node for leaf in tree.leaves(tensors) if isinstance(leaf.value, Tensor)])
 
 
 def _restore(array: np.ndarray, dtype: str, requires_grad: bool) -> Tensor:

@@ -1,7 +1,7 @@
 """Nestings of dicts, lists, tuples and modules, taken apart into leaves and put together again.
 
 A module is anything with a `named_parameters` method. Its leaves are its parameters; what is put together in its place
-is a dict of their names, since nobody can build a module out of gradients. None has no leaves. This module must not know
+is a dict of their names, since nobody can build a module out of gradients. None has no leaves. This file must not know
 `vkgrad.nn` or tensors.
 """
 
@@ -55,7 +55,7 @@ class Structure:
         return _assembled(self.kind, self.keys, parts)
 
 
-class nothing:  # noqa: N801  a kind like dict and list, not a class to make
+class nothing:
     """The kind of None."""
 
 

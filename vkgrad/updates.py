@@ -1,4 +1,4 @@
-"""`x.at[index].set(v)` and its relatives: a new tensor with some elements changed, since tensors do not change in place.
+"""`x.at[index].set(v)` and its relatives: a new tensor with some elements changed; tensors do not change in place.
 
 A region of integers and slices is written by padding the values to the shape of x and choosing by a mask: views and one
 element-wise kernel. Integer arrays reduce, for every place of x, the values that are sent there, in one fixed order, so
@@ -13,7 +13,7 @@ from typing import Any
 from vkgrad.errors import ShapeError
 from vkgrad.functions.creation import counter
 from vkgrad.functions.elementwise import maximum, minimum, where
-from vkgrad.functions.shapes import padded
+from vkgrad.functions.joining import padded
 from vkgrad.indexing import Lookup, Region, cut, merge, parse
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import bool_

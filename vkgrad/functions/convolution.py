@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from vkgrad.errors import ShapeError
-from vkgrad.functions.shapes import padded
+from vkgrad.functions.joining import padded
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, promote
 from vkgrad.ir.node import Node
@@ -117,7 +117,9 @@ def _with_bias(name: str, node: Node, bias: Operand | None, sources: Sequence[ob
         return out
     added = lift(bias)
     if added.shape != node.shape[1:2]:
-        raise ShapeError(f"{name}: bias must have shape {node.shape[1:2]}, one number per output channel, got {added.shape}")
+        raise ShapeError(
+            f"{name}: bias must have shape {node.shape[1:2]}, one number per output channel, got {added.shape}"
+        )
     return out + added.reshape(-1, *(1 for _ in node.shape[2:]))
 
 
@@ -151,7 +153,10 @@ def conv3d(
     x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
     dilation: Sizes = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Convolve along the last three axes; as `conv2d`. Shapes: x (B, C, D, H, W), weight (O, C / groups, KD, KH, KW)."""
+    """Convolve along the last three axes; as `conv2d`.
+
+    Shapes: x (B, C, D, H, W), weight (O, C / groups, KD, KH, KW) -> (B, O, D', H', W').
+    """
     return _convolution("conv3d", x, weight, bias, stride, padding, dilation, groups, 3)
 
 
@@ -172,7 +177,9 @@ def conv_transpose2d(
     margin, extra = _sizes(name, "padding", padding, 2, 0), _sizes(name, "output_padding", output_padding, 2, 0)
     channels, outputs, *sizes = kernel.shape
     if groups < 1 or channels != image.shape[1] or channels % groups:
-        raise ShapeError(f"{name}: weight {kernel.shape} with groups={groups} does not fit an input of shape {image.shape}")
+        raise ShapeError(
+            f"{name}: weight {kernel.shape} with groups={groups} does not fit an input of shape {image.shape}"
+        )
     # A convolution of the input with its elements `stride` apart, by the kernel turned around.
     low = [(size - 1) * spread - m for size, spread, m in zip(sizes, dilations, margin, strict=True)]
     spread_out = padded(
@@ -184,7 +191,9 @@ def conv_transpose2d(
     swapped = b.build("permute", turned, axes=(0, 2, 1, 3, 4))
     swapped = b.reshape(swapped, (groups * outputs, channels // groups, *sizes))
     out = _contract_windows(_windows(name, spread_out, sizes, (1, 1), dilations), swapped, groups)
-    return _with_bias(name, b.reshape(out, (image.shape[0], groups * outputs, *out.shape[-2:])), bias, (x, weight, bias))
+    return _with_bias(
+        name, b.reshape(out, (image.shape[0], groups * outputs, *out.shape[-2:])), bias, (x, weight, bias)
+    )
 
 
 # ---- pooling
@@ -249,7 +258,13 @@ def max_pool2d(
 
 
 def _average_pool(
-    name: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count_include_pad: bool, dimensions: int
+    name: str,
+    x: Operand,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    count_include_pad: bool,
+    dimensions: int,
 ) -> Tensor:
     image, windows, kernel = _pooled(name, x, kernel_size, stride, padding, 1, dimensions, 0)
     total = derived(_reduced("sum", windows, dimensions), image)

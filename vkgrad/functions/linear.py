@@ -173,7 +173,11 @@ def _parse(subscripts: str, shapes: Sequence[Sequence[int]]) -> tuple[list[str],
         raise ShapeError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(shapes)}")
     widths = [len(shape) - len(term.replace("...", "")) for term, shape in zip(terms, shapes, strict=True)]
     for term, shape, width in zip(terms, shapes, widths, strict=True):
-        if width < 0 or (width and "..." not in term) or not term.replace("...", "", 1).isalpha() and term not in ("", "..."):
+        if (
+            width < 0
+            or (width and "..." not in term)
+            or (not term.replace("...", "", 1).isalpha() and term not in ("", "..."))
+        ):
             raise ShapeError(f"einsum: {term!r} does not name the {len(shape)} axes of shape {tuple(shape)}")
     most = max((width for term, width in zip(terms, widths, strict=True) if "..." in term), default=0)
     named = "".join(_ELLIPSIS[:most])

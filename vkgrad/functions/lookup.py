@@ -1,7 +1,8 @@
 """Functions that pick elements by position: `take` and `take_along_axis`.
 
-Indices that come as NumPy arrays or lists are checked before they are uploaded. A kernel cannot raise: an index that is
-already on the device and out of range reads NaN (0 for integers). This module must not know how a lookup is computed.
+Indices that come as NumPy arrays or lists are checked before they are uploaded. A kernel cannot raise: where an index
+is already on the device and out of range, `take` reads NaN (0 for integers) and `take_along_axis` 0. This module must
+not know how a lookup is computed.
 """
 
 from __future__ import annotations
@@ -52,11 +53,9 @@ def take(x: Operand, indices: Any, axis: int | None = None) -> Tensor:
 
     Shapes: x (..., N, ...), indices (*I) -> (..., *I, ...).
     """
-    x = lift(x)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    along = b.normalise_axes("take", axis, x.ndim)[0]
-    return derived(gather(x.node, as_index("take", indices, x.shape[along]).node, along), x)
+    source: Tensor = lift(x) if axis is not None else lift(x).reshape(-1)
+    along = b.normalise_axes("take", axis or 0, source.ndim)[0]
+    return derived(gather(source.node, as_index("take", indices, source.shape[along]).node, along), source)
 
 
 def take_along_axis(x: Operand, indices: Any, axis: int = -1) -> Tensor:
@@ -64,8 +63,8 @@ def take_along_axis(x: Operand, indices: Any, axis: int = -1) -> Tensor:
 
     Shapes: x and indices have as many axes; all but `axis` broadcast.
 
-    Every candidate along `axis` is compared with the index. That costs as many reads as x has, and makes the gradient as
-    cheap as the value, where scattering it would not be.
+    Every candidate along `axis` is compared with the index. That costs as many reads as x has, and makes the gradient
+    as cheap as the value, where scattering it would not be.
     """
     x = lift(x)
     along = b.normalise_axes("take_along_axis", axis, x.ndim)[0]

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkgrad.errors import ShapeError
-from vkgrad.functions.elementwise import as_mask, exp, floating, isfinite, log, sqrt, where
 from vkgrad.functions.elementwise import abs as absolute
+from vkgrad.functions.elementwise import as_mask, exp, floating, isfinite, log, sqrt, where
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import int32
 from vkgrad.ir.node import Node

@@ -1,0 +1,55 @@
+"""What users hold outside vkgrad (numbers, lists, NumPy arrays, DLPack objects), made into leaves and literals.
+
+This module must not know tensors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from vkgrad import engine
+from vkgrad.errors import DTypeError, ShapeError
+from vkgrad.ir.dtypes import DType, bool_, dtype_of, float32, int32
+from vkgrad.ir.node import Node
+
+Scalar: TypeAlias = bool | int | float
+
+
+def number(value: Any) -> Scalar:
+    """A NumPy scalar as a Python number, which takes its type from what it stands beside."""
+    if value.dtype.kind not in "biuf":
+        raise DTypeError(f"no element type {value.dtype.name}; a number here is a bool, an integer or a float")
+    return {"b": bool, "f": float}.get(value.dtype.kind, int)(value)
+
+
+def first_of(data: Any) -> Any:
+    """The first thing in nested lists that is not a list, or an empty list."""
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return data
+
+
+def as_array(data: Any) -> tuple[np.ndarray, DType | None]:
+    """`data` as a NumPy array, and the element type that Python numbers take (None: the array's own)."""
+    if not isinstance(data, np.ndarray) and hasattr(data, "__dlpack__"):
+        return np.from_dlpack(data), None
+    first = first_of(data)
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise ShapeError(f"tensor: the lists have unequal lengths ({error})") from None
+    if isinstance(first, np.ndarray | np.generic) or array.dtype.kind not in "biuf":
+        return array, None
+    if array.dtype.kind in "iu" and array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
+        raise DTypeError("tensor: Python integers become int32, and one is out of its range")
+    return array, {"b": bool_, "f": float32}.get(array.dtype.kind, int32)
+
+
+def upload(array: np.ndarray, dtype: Any = None) -> Node:
+    """A new leaf with the elements of `array`, converted to `dtype` where one is named."""
+    try:
+        return engine.put(array, dtype_of(array.dtype if dtype is None else dtype))
+    except DTypeError as error:
+        raise DTypeError(f"{error}; name the type to convert to, for example dtype=vg.int32 or array.astype") from None

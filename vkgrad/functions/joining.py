@@ -1,0 +1,196 @@
+"""Functions that pad, cut, join and repeat tensors. Padding and cutting are views; joining is one kernel.
+
+This module must not know how a layout is stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from vkgrad.errors import ShapeError
+from vkgrad.functions.creation import place
+from vkgrad.functions.elementwise import where
+from vkgrad.functions.shapes import along_axis, broadcast_arrays, expand_dims, flatten, reshape, squeeze
+from vkgrad.ir import build as b
+from vkgrad.ir.dtypes import promote
+from vkgrad.ir.node import Node
+from vkgrad.ops import views
+from vkgrad.tensor import Operand, Scalar, Tensor, derived, lift, method
+
+__all__ = [
+    "concat", "concatenate", "meshgrid", "pad", "repeat", "roll", "split", "stack", "tile", "unstack",
+]  # fmt: skip
+
+Axes = int | Sequence[int]
+
+
+def pad(x: Operand, pad_width: int | Sequence[Any], constant_values: Scalar = 0) -> Tensor:
+    """Surround each axis with `constant_values`; a negative width cuts instead.
+
+    `pad_width` is one number for all, one pair (before, after) for all axes, or a pair per axis.
+    """
+    x = lift(x)
+    low, high = zip(*_pad_widths(pad_width, x.ndim), strict=True) if x.ndim else ((), ())
+    if any(
+        min(before, 0) + min(after, 0) + extent < 0 for before, after, extent in zip(low, high, x.shape, strict=True)
+    ):
+        raise ShapeError(f"pad: widths {pad_width} cut more than there is of shape {x.shape}")
+    return derived(padded(x.node, low, high, constant_values), x)
+
+
+def _pad_widths(pad_width: int | Sequence[Any], ndim: int) -> list[tuple[int, int]]:
+    if isinstance(pad_width, int):
+        return [(pad_width, pad_width)] * ndim
+    if len(pad_width) == 2 and all(isinstance(width, int) for width in pad_width):
+        return [tuple(pad_width)] * ndim
+    if len(pad_width) != ndim or any(isinstance(pair, int) or len(pair) != 2 for pair in pad_width):
+        raise ShapeError(f"pad: needs a number, a pair, or one pair for each of {ndim} axes; got {pad_width}")
+    return [tuple(pair) for pair in pad_width]
+
+
+def padded(
+    node: Node, low: Sequence[int], high: Sequence[int], value: Scalar = 0, interior: Sequence[int] = ()
+) -> Node:
+    """`node` with `value` around it and `interior` places between neighbours; negative amounts cut."""
+    interior = tuple(interior) or (0,) * node.ndim
+    # The gradients' own pads have a plain 0, and equal nodes are computed once.
+    value = 0 if not value and math.copysign(1, value) > 0 else float(value) if node.dtype.kind == "f" else int(value)
+    if any(interior):
+        node = views.pad(node, (0,) * node.ndim, (0,) * node.ndim, interior, value)
+    starts = [max(-before, 0) for before in low]
+    extents = [e - s - max(-after, 0) for e, s, after in zip(node.shape, starts, high, strict=True)]
+    node = views.slice_(node, [s if e else 0 for s, e in zip(starts, extents, strict=True)], extents, [1] * node.ndim)
+    return views.pad(node, [max(w, 0) for w in low], [max(w, 0) for w in high], None, value)
+
+
+def concat(tensors: Sequence[Operand], axis: int | None = 0) -> Tensor:
+    """Join tensors along an axis (None: flatten them first). They take a common type.
+
+    Raises: `ShapeError` when there are none or other extents differ.
+    """
+    pieces = [lift(x) if axis is not None else flatten(x) for x in tensors]
+    if not pieces:
+        raise ShapeError("concat: needs at least one tensor")
+    along = along_axis("concat", axis or 0, pieces[0].ndim)
+    for piece in pieces[1:]:
+        if piece.ndim != pieces[0].ndim or any(
+            mine != first
+            for a, (mine, first) in enumerate(zip(piece.shape, pieces[0].shape, strict=True))
+            if a != along
+        ):
+            raise ShapeError(
+                f"concat: shapes {', '.join(str(p.shape) for p in pieces)} differ on other axes than {along}"
+            )
+    dtype = promote(*(piece.dtype for piece in pieces))
+    total = sum(piece.shape[along] for piece in pieces)
+    shape = tuple(total if a == along else extent for a, extent in enumerate(pieces[0].shape))
+    # Every piece is padded to the full extent, and the place along the axis chooses: one kernel, and bits stay as they
+    # are (a sum of the padded pieces would turn -0.0 into 0.0).
+    joined: Tensor | None = None
+    end = total
+    for piece in reversed(pieces):
+        start = end - piece.shape[along]
+        low, high = [0] * len(shape), [0] * len(shape)
+        low[along], high[along] = start, total - end
+        if piece.shape[along]:
+            wide = derived(views.pad(b.cast(piece.node, dtype), low, high), piece)
+            joined = wide if joined is None else where(place(shape, along) < end, wide, joined)
+        end = start
+    return joined if joined is not None else pieces[0].astype(dtype)
+
+
+concatenate = concat  # NumPy's name
+
+
+def stack(tensors: Sequence[Operand], axis: int = 0) -> Tensor:
+    """Join tensors of one shape along a new axis."""
+    pieces = [lift(x) for x in tensors]
+    if not pieces or any(piece.shape != pieces[0].shape for piece in pieces):
+        raise ShapeError(f"stack: needs tensors of one shape, got {[piece.shape for piece in pieces]}")
+    return concat([expand_dims(piece, axis) for piece in pieces], axis)
+
+
+def unstack(x: Operand, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along `axis`, without that axis."""
+    x = lift(x)
+    along = along_axis("unstack", axis, x.ndim)
+    return tuple(squeeze(piece, along) for piece in split(x, [*range(1, x.shape[along])], along))
+
+
+@method
+def split(x: Operand, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Cut along `axis` into that many equal parts, or before each of the given positions.
+
+    Raises: `ShapeError` when the extent does not divide into equal parts.
+    """
+    x = lift(x)
+    along = along_axis("split", axis, x.ndim)
+    extent = x.shape[along]
+    if isinstance(indices_or_sections, int):
+        parts = indices_or_sections
+        if parts < 1 or extent % parts:
+            raise ShapeError(f"split: extent {extent} of axis {along} does not divide into {parts} equal parts")
+        cuts = [extent // parts * part for part in range(parts + 1)]
+    else:
+        cuts = [0, *(min(c + extent if c < 0 else c, extent) for c in indices_or_sections), extent]
+    return [_part(x, along, start, max(stop - start, 0)) for start, stop in pairwise(cuts)]
+
+
+def _part(x: Tensor, axis: int, start: int, count: int) -> Tensor:
+    starts, extents = [0] * x.ndim, list(x.shape)
+    starts[axis], extents[axis] = start if count else 0, count
+    return derived(views.slice_(x.node, starts, extents, [1] * x.ndim), x)
+
+
+def tile(x: Operand, repetitions: int | Sequence[int]) -> Tensor:
+    """The whole tensor repeated along each axis, as often as `repetitions` says."""
+    x = lift(x)
+    times = [repetitions] if isinstance(repetitions, int) else list(repetitions)
+    ndim = max(len(times), x.ndim)
+    times = [1] * (ndim - len(times)) + times
+    shape = (1,) * (ndim - x.ndim) + x.shape
+    node = b.reshape(x.node, tuple(extent for e in shape for extent in (1, e)))
+    node = b.expand(node, tuple(extent for t, e in zip(times, shape, strict=True) for extent in (t, e)))
+    return derived(b.reshape(node, tuple(t * e for t, e in zip(times, shape, strict=True))), x)
+
+
+@method
+def repeat(x: Operand, repeats: int, axis: int | None = None) -> Tensor:
+    """Each element (of the flattened tensor if `axis` is None) repeated in place."""
+    x = flatten(x) if axis is None else lift(x)
+    along = along_axis("repeat", axis or 0, x.ndim)
+    before, extent, after = x.shape[:along], x.shape[along], x.shape[along + 1 :]
+    node = b.expand(b.reshape(x.node, (*before, extent, 1, *after)), (*before, extent, repeats, *after))
+    return derived(b.reshape(node, (*before, extent * repeats, *after)), x)
+
+
+def roll(x: Operand, shift: Axes, axis: Axes | None = None) -> Tensor:
+    """Elements moved on by `shift` along `axis` (the flattened tensor if None); those that leave come in at the front."""
+    x = lift(x)
+    if axis is None:
+        return reshape(roll(flatten(x), shift, 0), x.shape)
+    axes = [axis] if isinstance(axis, int) else axis
+    shifts = [shift] * len(axes) if isinstance(shift, int) else shift
+    for a, amount in zip(axes, shifts, strict=True):
+        along = along_axis("roll", a, x.ndim)
+        if x.shape[along] and (amount := amount % x.shape[along]):
+            x = concat(split(x, [x.shape[along] - amount], along)[::-1], along)
+    return x
+
+
+def meshgrid(*tensors: Operand, indexing: str = "xy") -> list[Tensor]:
+    """Grids of coordinates from one-axis tensors; `indexing="xy"` swaps the first two axes, as NumPy does."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+    lines = [flatten(x) for x in tensors]
+    order = list(range(len(lines)))
+    if indexing == "xy" and len(lines) > 1:
+        order[:2] = 1, 0
+    spread = [
+        reshape(line, tuple(line.size if a == position else 1 for a in range(len(lines))))
+        for line, position in zip(lines, order, strict=True)
+    ]
+    return broadcast_arrays(*spread)
