@@ -296,6 +296,7 @@ def test_mistakes_in_a_plan(device: Device) -> None:
         (ValueError, "workgroups on axis 1", lambda: plan.dispatch(reverse, [b, b], (1, 0, 1))),
         (ValueError, "push constants", lambda: plan.dispatch(reverse, [b, b], one, bytes(4096))),
         (ValueError, "push constants", lambda: plan.dispatch(reverse, [b, b], one, bytes(3))),
+        (ValueError, "the pipeline belongs to", lambda: other.plan().dispatch(reverse, [alien, alien], one)),
         (ValueError, "buffer 1 belongs to another device", lambda: plan.dispatch(reverse, [b, alien], one)),
         (IndexError, "buffer 1: bytes 1000 to 1100", lambda: plan.dispatch(reverse, [b, (b, 1000, 100)], one)),
         (IndexError, "buffer 0", lambda: plan.dispatch(reverse, [(b, 2**63, 2**63), b], one)),

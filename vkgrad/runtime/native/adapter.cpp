@@ -59,8 +59,9 @@ std::vector<Adapter> adapters() {
 Adapter choose_adapter(std::optional<uint32_t> index) {
     auto found = adapters();
     if (found.empty())
-        throw Error(Fault::no_device, "a Vulkan driver is there, but no Vulkan device: check that the GPU is visible to this "
-                                      "process, or install a CPU driver (Debian/Ubuntu: mesa-vulkan-drivers)");
+        throw Error(Fault::no_device,
+                    "a Vulkan driver is there, but no Vulkan device: check that the GPU is visible to this "
+                    "process, or install a CPU driver (Debian/Ubuntu: mesa-vulkan-drivers)");
     auto preference = [](const Adapter& a) {
         static const std::string order[] = {"other", "cpu", "virtual", "integrated", "discrete"};
         return std::find(std::begin(order), std::end(order), type_name(a.properties.deviceType)) - std::begin(order);
@@ -70,11 +71,13 @@ Adapter choose_adapter(std::optional<uint32_t> index) {
     if (*index >= found.size()) {
         std::string names;
         for (auto& a : found) names += (names.empty() ? "" : ", ") + std::to_string(a.index) + " = " + a.name();
-        throw Error(Fault::no_device, "there is no Vulkan device " + std::to_string(*index) + "; choose one of: " + names);
+        throw Error(Fault::no_device,
+                    "there is no Vulkan device " + std::to_string(*index) + "; choose one of: " + names);
     }
     Adapter& chosen = found[*index];
     if (chosen.properties.apiVersion < VK_API_VERSION_1_2)
-        throw Error(Fault::no_device, chosen.name() + " offers less than Vulkan 1.2: update its driver or choose another device");
+        throw Error(Fault::no_device,
+                    chosen.name() + " offers less than Vulkan 1.2: update its driver or choose another device");
     auto family = compute_family(chosen.handle, chosen.timestamp_bits);
     if (!family) throw Error(Fault::no_device, chosen.name() + " has no compute queue: choose another device");
     chosen.queue_family = *family;

@@ -41,6 +41,6 @@ struct Adapter {
 std::string type_name(VkPhysicalDeviceType type); // discrete, integrated, virtual, cpu, other
 std::vector<Adapter> adapters();
 
-// The one with this index; without an index the best type, a CPU last. Throws Error(no_device), listing those there are.
+// The one with this index; without an index the best type, a CPU last. Throws Error(no_device), listing what there is.
 Adapter choose_adapter(std::optional<uint32_t> index);
 } // namespace vkgrad

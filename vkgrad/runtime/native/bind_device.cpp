@@ -5,7 +5,8 @@
 
 namespace vkgrad {
 static std::string version(uint32_t v) {
-    return std::to_string(VK_API_VERSION_MAJOR(v)) + "." + std::to_string(VK_API_VERSION_MINOR(v)) + "." + std::to_string(VK_API_VERSION_PATCH(v));
+    return std::to_string(VK_API_VERSION_MAJOR(v)) + "." + std::to_string(VK_API_VERSION_MINOR(v)) + "." +
+           std::to_string(VK_API_VERSION_PATCH(v));
 }
 
 static std::string hex(const uint8_t (&bytes)[VK_UUID_SIZE]) {
@@ -48,7 +49,8 @@ static py::dict limits(const Adapter& adapter) {
 }
 
 static py::list memory_types(const Adapter& adapter) {
-    static const char* const names[] = {"device_local", "host_visible", "host_coherent", "host_cached", "lazily_allocated", "protected"};
+    static const char* const names[] = {"device_local", "host_visible",     "host_coherent",
+                                        "host_cached",  "lazily_allocated", "protected"};
     py::list out;
     for (uint32_t i = 0; i < adapter.memory.memoryTypeCount; i++) {
         auto& type = adapter.memory.memoryTypes[i];
@@ -85,7 +87,8 @@ static py::list cooperative_matrices(const Adapter& adapter) {
 static py::dict info(const OpenDevice& open) {
     const Adapter& adapter = open.device->base.adapter;
     py::dict out = describe(adapter), kinds;
-    for (size_t kind = 0; kind < memory_kinds; kind++) kinds[name_of(MemoryKind(kind))] = open.device->memory.memory_type(MemoryKind(kind));
+    for (size_t kind = 0; kind < memory_kinds; kind++)
+        kinds[name_of(MemoryKind(kind))] = open.device->memory.memory_type(MemoryKind(kind));
     out["limits"] = limits(adapter);
     out["features"] = adapter.features;
     out["extensions"] = adapter.extensions;
@@ -110,9 +113,11 @@ static py::dict counters(const OpenDevice& open) {
     return out;
 }
 
-static std::shared_ptr<Pipeline> pipeline(OpenDevice& open, const py::object& spirv, uint32_t n_buffers, const std::map<uint32_t, py::object>& spec,
-                                          uint32_t subgroup_size, const py::object& key) {
-    PipelineRequest request{Bytes(spirv).copy(), n_buffers, {}, subgroup_size, key.is_none() ? std::string() : Bytes(key).copy()};
+static std::shared_ptr<Pipeline> pipeline(OpenDevice& open, const py::object& spirv, uint32_t n_buffers,
+                                          const std::map<uint32_t, py::object>& spec, uint32_t subgroup_size,
+                                          const py::object& key) {
+    PipelineRequest request{
+        Bytes(spirv).copy(), n_buffers, {}, subgroup_size, key.is_none() ? std::string() : Bytes(key).copy()};
     for (auto& [id, bytes] : spec) request.constants[id] = Bytes(bytes).copy();
     py::gil_scoped_release nogil;
     // Points at the device's own pipeline and keeps the device.
@@ -125,11 +130,14 @@ static bool wait(OpenDevice& open, uint64_t ticket, std::optional<double> timeou
     const double slice_us = 50000;
     const auto start = clock::now();
     for (uint32_t spin_us = open.device->spin_us;; spin_us = 0) {
-        const double left_us = timeout_s ? *timeout_s * 1e6 - std::chrono::duration<double, std::micro>(clock::now() - start).count() : slice_us;
+        const double left_us =
+            timeout_s ? *timeout_s * 1e6 - std::chrono::duration<double, std::micro>(clock::now() - start).count()
+                      : slice_us;
         const uint64_t block_us = uint64_t(std::clamp(left_us, 0.0, slice_us));
         {
             py::gil_scoped_release nogil;
-            if (open.device->timeline.wait(ticket, uint32_t(std::min<uint64_t>(spin_us, block_us)), block_us)) return true;
+            if (open.device->timeline.wait(ticket, uint32_t(std::min<uint64_t>(spin_us, block_us)), block_us))
+                return true;
         }
         if (PyErr_CheckSignals()) throw py::error_already_set();
         if (timeout_s && left_us <= slice_us) return false;
@@ -149,8 +157,8 @@ static uint64_t submit(OpenDevice& open, const std::vector<std::shared_ptr<Plan>
 }
 
 // VKGRAD_TEST_DROP_BARRIERS: a whole run without barriers, in which synchronization validation must find hazards.
-static std::unique_ptr<OpenDevice> open(std::optional<uint32_t> index, std::optional<uint32_t> spin_us, uint64_t block_bytes,
-                                        std::optional<bool> mutate_barriers) {
+static std::unique_ptr<OpenDevice> open(std::optional<uint32_t> index, std::optional<uint32_t> spin_us,
+                                        uint64_t block_bytes, std::optional<bool> mutate_barriers) {
     const bool drop_barriers = mutate_barriers.value_or(std::getenv("VKGRAD_TEST_DROP_BARRIERS") != nullptr);
     py::gil_scoped_release nogil;
     return std::unique_ptr<OpenDevice>(new OpenDevice{Device::open({index, spin_us, block_bytes, drop_barriers})});
@@ -163,21 +171,39 @@ void bind_device(py::module_& module) {
              py::arg("block_bytes") = 64 << 20, py::arg("_mutate_barriers") = py::none())
         .def_property_readonly("info", &info)
         .def_property_readonly("counters", &counters)
-        .def("buffer", [](OpenDevice& open, uint64_t nbytes, const std::string& kind) {
+        .def(
+            "buffer",
+            [](OpenDevice& open, uint64_t nbytes, const std::string& kind) {
                 return std::make_shared<Buffer>(open.device, nbytes, memory_kind(kind));
-            }, py::arg("nbytes"), py::arg("kind") = "device")
-        .def("pipeline", &pipeline, py::arg("spirv"), py::arg("n_buffers"), py::arg("spec") = std::map<uint32_t, py::object>(),
-             py::arg("subgroup_size") = 0, py::kw_only(), py::arg("key") = py::none())
-        .def("plan", [](OpenDevice& open, uint32_t copies, uint32_t timestamps) {
+            },
+            py::arg("nbytes"), py::arg("kind") = "device")
+        .def("pipeline", &pipeline, py::arg("spirv"), py::arg("n_buffers"),
+             py::arg("spec") = std::map<uint32_t, py::object>(), py::arg("subgroup_size") = 0, py::kw_only(),
+             py::arg("key") = py::none())
+        .def(
+            "plan",
+            [](OpenDevice& open, uint32_t copies, uint32_t timestamps) {
                 return std::make_shared<Plan>(open.device, copies, timestamps);
-            }, py::arg("copies") = 3, py::arg("timestamps") = 0)
-        .def("submit", [](OpenDevice& open, PlanPointer plan) { return submit(open, {std::move(plan)}); }, py::arg("plan").none(false))
+            },
+            py::arg("copies") = 3, py::arg("timestamps") = 0)
+        .def(
+            "submit", [](OpenDevice& open, PlanPointer plan) { return submit(open, {std::move(plan)}); },
+            py::arg("plan").none(false))
         .def("submit", &submit, py::arg("plans"))
-        .def("done", [](OpenDevice& open, uint64_t ticket) { return open.device->timeline.is_done(ticket); }, py::arg("ticket"))
+        .def(
+            "done", [](OpenDevice& open, uint64_t ticket) { return open.device->timeline.is_done(ticket); },
+            py::arg("ticket"))
         .def("wait", &wait, py::arg("ticket"), py::arg("timeout") = py::none())
-        .def("load_cache", [](OpenDevice& open, const std::string& path) { return open.device->pipelines.load_cache(path); }, py::arg("path"))
-        .def("save_cache", [](OpenDevice& open, const std::string& path) { return open.device->pipelines.save_cache(path); }, py::arg("path"))
-        .def("close", [](OpenDevice& open) { open.device->close(); }, py::call_guard<py::gil_scoped_release>())
+        .def(
+            "load_cache",
+            [](OpenDevice& open, const std::string& path) { return open.device->pipelines.load_cache(path); },
+            py::arg("path"))
+        .def(
+            "save_cache",
+            [](OpenDevice& open, const std::string& path) { return open.device->pipelines.save_cache(path); },
+            py::arg("path"))
+        .def(
+            "close", [](OpenDevice& open) { open.device->close(); }, py::call_guard<py::gil_scoped_release>())
         .def("_simulate_device_lost", [](OpenDevice& open) { open.device->base.lose_next_submission = true; });
 }
 } // namespace vkgrad

@@ -5,27 +5,28 @@
 namespace vkgrad {
 static char* host_address(const Buffer& buffer) {
     if (!buffer.mapped())
-        throw py::buffer_error("this buffer is of kind \"device\", which the host cannot see: copy through an upload or download buffer");
+        throw py::buffer_error(
+            "this buffer is of kind \"device\", which the host cannot see: copy through an upload or download buffer");
     buffer.device().base.require_usable();
     return buffer.mapped();
 }
 
 static void write(Buffer& buffer, const py::object& data, uint64_t offset) {
     const Bytes bytes(data);
-    char* target = host_address(buffer) + offset;
+    char* const start = host_address(buffer);
     buffer.require_inside(offset, bytes.size(), "write");
     py::gil_scoped_release nogil;
-    std::memcpy(target, bytes.data(), bytes.size());
+    std::memcpy(start + offset, bytes.data(), bytes.size());
 }
 
 static py::bytes read(Buffer& buffer, uint64_t offset, std::optional<uint64_t> nbytes) {
-    const char* source = host_address(buffer) + offset;
+    const char* const start = host_address(buffer);
     buffer.require_inside(offset, nbytes.value_or(0), "read");
     const uint64_t length = nbytes.value_or(buffer.nbytes() - offset);
     py::bytes bytes(nullptr, length);
     char* target = PyBytes_AS_STRING(bytes.ptr());
     py::gil_scoped_release nogil;
-    std::memcpy(target, source, length);
+    std::memcpy(target, start + offset, length);
     return bytes;
 }
 
@@ -36,9 +37,11 @@ void bind_memory(py::module_& module) {
         .def_property_readonly("host_visible", [](const Buffer& buffer) { return buffer.mapped() != nullptr; })
         .def("write", &write, py::arg("data"), py::arg("offset") = 0)
         .def("read", &read, py::arg("offset") = 0, py::arg("nbytes") = py::none())
-        .def_buffer([](Buffer& buffer) { return py::buffer_info(host_address(buffer), 1, "B", py::ssize_t(buffer.nbytes())); })
+        .def_buffer(
+            [](Buffer& buffer) { return py::buffer_info(host_address(buffer), 1, "B", py::ssize_t(buffer.nbytes())); })
         .def("__repr__", [](const Buffer& buffer) {
-            return "<Buffer " + std::string(name_of(buffer.kind())) + ", " + std::to_string(buffer.nbytes()) + " bytes>";
+            return "<Buffer " + std::string(name_of(buffer.kind())) + ", " + std::to_string(buffer.nbytes()) +
+                   " bytes>";
         });
 }
 } // namespace vkgrad

@@ -17,7 +17,8 @@ static BufferRange buffer_range(const py::handle& item) {
     throw py::type_error("dispatch: each of the buffers is a Buffer or a (Buffer, offset, nbytes) tuple");
 }
 
-static void dispatch(Plan& plan, const Pipeline& pipeline, const py::sequence& buffers, std::array<uint32_t, 3> groups, const py::object& push) {
+static void dispatch(Plan& plan, const Pipeline& pipeline, const py::sequence& buffers, std::array<uint32_t, 3> groups,
+                     const py::object& push) {
     std::vector<BufferRange> ranges;
     ranges.reserve(py::len(buffers));
     for (auto item : buffers) ranges.push_back(buffer_range(item));
@@ -45,22 +46,34 @@ void bind_plan(py::module_& module) {
             return py::make_tuple(size[0], size[1], size[2]);
         });
     py::class_<Plan, std::shared_ptr<Plan>>(module, "Plan")
-        .def("dispatch", &dispatch, py::arg("pipeline"), py::arg("buffers"), py::arg("groups"), py::arg("push") = py::none())
-        .def("barrier", [](Plan& plan, const std::string& kind) { plan.add_barrier(Barrier::named(kind)); }, py::arg("kind") = "compute")
-        .def("copy", [](Plan& plan, BufferPointer dst, BufferPointer src, uint64_t nbytes, uint64_t to, uint64_t from) {
+        .def("dispatch", &dispatch, py::arg("pipeline"), py::arg("buffers"), py::arg("groups"),
+             py::arg("push") = py::none())
+        .def(
+            "barrier", [](Plan& plan, const std::string& kind) { plan.add_barrier(Barrier::named(kind)); },
+            py::arg("kind") = "compute")
+        .def(
+            "copy",
+            [](Plan& plan, BufferPointer dst, BufferPointer src, uint64_t nbytes, uint64_t to, uint64_t from) {
                 plan.add_copy(std::make_shared<Copy>(plan.device(), std::move(dst), std::move(src), nbytes, to, from));
-            }, py::arg("dst").none(false), py::arg("src").none(false), py::arg("nbytes"), py::arg("dst_offset") = 0, py::arg("src_offset") = 0)
-        .def("fill", [](Plan& plan, BufferPointer dst, uint32_t word, uint64_t offset, std::optional<uint64_t> nbytes) {
+            },
+            py::arg("dst").none(false), py::arg("src").none(false), py::arg("nbytes"), py::arg("dst_offset") = 0,
+            py::arg("src_offset") = 0)
+        .def(
+            "fill",
+            [](Plan& plan, BufferPointer dst, uint32_t word, uint64_t offset, std::optional<uint64_t> nbytes) {
                 const uint64_t rest = dst->nbytes() - std::min<uint64_t>(offset, dst->nbytes());
-                plan.add_fill(std::make_shared<Fill>(plan.device(), std::move(dst), word, offset, nbytes.value_or(rest)));
-            }, py::arg("dst").none(false), py::arg("word"), py::arg("offset") = 0, py::arg("nbytes") = py::none())
+                plan.add_fill(
+                    std::make_shared<Fill>(plan.device(), std::move(dst), word, offset, nbytes.value_or(rest)));
+            },
+            py::arg("dst").none(false), py::arg("word"), py::arg("offset") = 0, py::arg("nbytes") = py::none())
         .def("timestamp", &Plan::add_timestamp)
         .def("timestamps", &Plan::timestamps_ns)
-        .def("finish", [](std::shared_ptr<Plan> plan) {
-                py::gil_scoped_release nogil;
-                plan->finish();
-                return plan;
-            })
+        .def("finish",
+             [](std::shared_ptr<Plan> plan) {
+                 py::gil_scoped_release nogil;
+                 plan->finish();
+                 return plan;
+             })
         .def_property_readonly("counts", &counts)
         .def_property_readonly("copies_recorded", [](const Plan& plan) { return plan.recordings.size(); });
 }

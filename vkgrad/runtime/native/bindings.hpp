@@ -7,7 +7,7 @@
 namespace vkgrad {
 namespace py = pybind11;
 
-void bind_errors();            // Fault -> the class of vkgrad.errors
+void bind_errors(); // Fault -> the class of vkgrad.errors
 void bind_memory(py::module_& module);
 void bind_plan(py::module_& module);
 void bind_device(py::module_& module);
@@ -30,7 +30,7 @@ class Bytes {
     Py_buffer view_;
 };
 
-// What Python holds as Device. Submissions in flight keep their plans, and plans the device: the drain ends that circle.
+// What Python holds as Device. Submissions in flight keep their plans, and plans the device: the drain cuts the circle.
 struct OpenDevice {
     std::shared_ptr<Device> device;
     ~OpenDevice() { device->timeline.drain(); }

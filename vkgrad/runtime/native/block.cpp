@@ -7,7 +7,8 @@ static std::string left_in_heap(const LogicalDevice& device, uint32_t memory_typ
     std::string text = "its heap has " + std::to_string(adapter.memory.memoryHeaps[heap].size) + " bytes";
     for (auto& extension : adapter.extensions)
         if (extension == "VK_EXT_memory_budget") {
-            VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+            VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
+                VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
             VkPhysicalDeviceMemoryProperties2 memory{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
             memory.pNext = &budget;
             api().vkGetPhysicalDeviceMemoryProperties2(adapter.handle, &memory);
@@ -20,9 +21,11 @@ static std::string left_in_heap(const LogicalDevice& device, uint32_t memory_typ
 static VkBuffer create_buffer(LogicalDevice& device, VkDeviceSize size) {
     VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
     create.size = size;
-    create.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    create.usage =
+        VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     VkBuffer buffer = VK_NULL_HANDLE;
-    device.check(api().vkCreateBuffer(device.handle(), &create, nullptr, &buffer), "vkCreateBuffer", std::to_string(size) + " bytes");
+    device.check(api().vkCreateBuffer(device.handle(), &create, nullptr, &buffer), "vkCreateBuffer",
+                 std::to_string(size) + " bytes");
     return buffer;
 }
 

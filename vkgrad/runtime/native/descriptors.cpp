@@ -20,7 +20,8 @@ DescriptorPool::Layout& DescriptorPool::layout(uint32_t n_buffers) {
         VkDescriptorSetLayoutCreateInfo create{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
         create.bindingCount = n_buffers;
         create.pBindings = bindings.data();
-        device_.check(api().vkCreateDescriptorSetLayout(device_.handle(), &create, nullptr, &layout.set), "vkCreateDescriptorSetLayout");
+        device_.check(api().vkCreateDescriptorSetLayout(device_.handle(), &create, nullptr, &layout.set),
+                      "vkCreateDescriptorSetLayout");
     }
     if (!layout.pipeline) {
         VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, device_.adapter.limits().maxPushConstantsSize};
@@ -29,7 +30,8 @@ DescriptorPool::Layout& DescriptorPool::layout(uint32_t n_buffers) {
         create.pSetLayouts = &layout.set;
         create.pushConstantRangeCount = 1;
         create.pPushConstantRanges = &push;
-        device_.check(api().vkCreatePipelineLayout(device_.handle(), &create, nullptr, &layout.pipeline), "vkCreatePipelineLayout");
+        device_.check(api().vkCreatePipelineLayout(device_.handle(), &create, nullptr, &layout.pipeline),
+                      "vkCreatePipelineLayout");
     }
     return layout;
 }

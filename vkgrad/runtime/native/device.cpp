@@ -10,8 +10,9 @@ uint32_t default_spin_us(const Adapter& adapter) { return adapter.is_cpu() ? 0 :
 } // namespace
 
 Device::Device(const DeviceOptions& options)
-    : base(choose_adapter(options.index), options.drop_barriers), spin_us(options.spin_us.value_or(default_spin_us(base.adapter))),
-      memory(base, options.block_bytes), descriptors(base), pipelines(base, descriptors), sequences(base), timeline(base) {}
+    : base(choose_adapter(options.index), options.drop_barriers),
+      spin_us(options.spin_us.value_or(default_spin_us(base.adapter))), memory(base, options.block_bytes),
+      descriptors(base), pipelines(base, descriptors), sequences(base), timeline(base) {}
 
 std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
     auto destroy = [](Device* device) {

@@ -3,7 +3,8 @@
 namespace vkgrad {
 std::string result_name(VkResult result) {
     switch (result) {
-#define NAME(r) case r: return #r;
+#define NAME(r)                                                                                                        \
+    case r: return #r;
         NAME(VK_NOT_READY)
         NAME(VK_TIMEOUT)
         NAME(VK_INCOMPLETE)

@@ -52,7 +52,9 @@ static std::vector<CooperativeMatrix> cooperative_matrices(VkPhysicalDevice devi
     check(query(device, &count, shapes.data()), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
     auto element = [](auto type) -> std::string { // VkComponentTypeKHR
         static const char* const names[] = {"f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"};
-        return uint64_t(type) < 11 ? names[type] : uint64_t(type) == 1000141000 ? "bf16" : std::to_string(uint64_t(type));
+        return uint64_t(type) < 11            ? names[type]
+               : uint64_t(type) == 1000141000 ? "bf16"
+                                              : std::to_string(uint64_t(type));
     };
     auto scope = [](auto value) -> std::string { // VkScopeKHR
         static const char* const names[] = {"?", "device", "workgroup", "subgroup", "?", "queue_family"};
@@ -60,17 +62,19 @@ static std::vector<CooperativeMatrix> cooperative_matrices(VkPhysicalDevice devi
     };
     std::vector<CooperativeMatrix> out;
     for (auto& s : shapes)
-        out.push_back({s.MSize, s.NSize, s.KSize, element(s.AType), element(s.BType), element(s.CType), element(s.ResultType),
-                       s.saturatingAccumulation != 0, scope(s.scope)});
+        out.push_back({s.MSize, s.NSize, s.KSize, element(s.AType), element(s.BType), element(s.CType),
+                       element(s.ResultType), s.saturatingAccumulation != 0, scope(s.scope)});
     return out;
 }
 
 VkDevice open_logical_device(Adapter& adapter) {
     VkPhysicalDevice physical = adapter.handle;
     uint32_t count = 0;
-    check(api().vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, nullptr), "vkEnumerateDeviceExtensionProperties");
+    check(api().vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, nullptr),
+          "vkEnumerateDeviceExtensionProperties");
     std::vector<VkExtensionProperties> offered(count);
-    check(api().vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, offered.data()), "vkEnumerateDeviceExtensionProperties");
+    check(api().vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, offered.data()),
+          "vkEnumerateDeviceExtensionProperties");
     std::vector<const char*> extensions;
     auto use = [&](const char* name) {
         for (auto& extension : offered)
@@ -89,8 +93,10 @@ VkDevice open_logical_device(Adapter& adapter) {
     VkPhysicalDeviceVulkan11Features have11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES}, on11 = have11;
     VkPhysicalDeviceVulkan12Features have12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES}, on12 = have12;
     VkPhysicalDeviceVulkan13Features have13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES}, on13 = have13;
-    VkPhysicalDeviceShaderAtomicFloatFeaturesEXT have_atomics{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT};
-    VkPhysicalDeviceCooperativeMatrixFeaturesKHR have_matrices{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+    VkPhysicalDeviceShaderAtomicFloatFeaturesEXT have_atomics{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT};
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR have_matrices{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
     auto on_atomics = have_atomics;
     auto on_matrices = have_matrices;
     void **have_end = &have.pNext, **on_end = &on.pNext;
@@ -131,7 +137,8 @@ VkDevice open_logical_device(Adapter& adapter) {
     SWITCH_ON(have_matrices, on_matrices, cooperativeMatrix)
 #undef SWITCH_ON
     if (!adapter.has("timelineSemaphore"))
-        throw Error(Fault::no_device, adapter.name() + " has no timeline semaphores: update its driver or choose another device");
+        throw Error(Fault::no_device,
+                    adapter.name() + " has no timeline semaphores: update its driver or choose another device");
     if (adapter.has("cooperativeMatrix")) adapter.cooperative_matrices = cooperative_matrices(physical);
 
     const float priority = 1;

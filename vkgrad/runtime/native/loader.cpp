@@ -42,11 +42,14 @@ static void* open_library() {
 static VkInstance create_instance() {
     static void* const library = open_library(); // a throw leaves it unset: the next call tries again
     auto entry = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
-    if (!entry) throw Error(Fault::no_driver, "the library opened as libvulkan has no vkGetInstanceProcAddr: reinstall libvulkan1");
+    if (!entry)
+        throw Error(Fault::no_driver,
+                    "the library opened as libvulkan has no vkGetInstanceProcAddr: reinstall libvulkan1");
     api().init(entry);
     uint32_t version = VK_API_VERSION_1_0;
     if (api().vkEnumerateInstanceVersion) api().vkEnumerateInstanceVersion(&version);
-    if (version < VK_API_VERSION_1_2) throw Error(Fault::no_driver, "the Vulkan loader is older than 1.2: upgrade libvulkan1");
+    if (version < VK_API_VERSION_1_2)
+        throw Error(Fault::no_driver, "the Vulkan loader is older than 1.2: upgrade libvulkan1");
 
     VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
     application.pApplicationName = application.pEngineName = "vkgrad";
@@ -71,8 +74,9 @@ VkInstance instance() {
     static uint64_t forks_then = 0;
     std::lock_guard<std::mutex> lock(mutex);
     if (made && forks_then != forks())
-        throw Error(Fault::forked, "Vulkan was opened before this process was forked, and its drivers do not survive that: start "
-                                   "processes with multiprocessing's \"spawn\" method, or fork before the first use of a device");
+        throw Error(Fault::forked,
+                    "Vulkan was opened before this process was forked, and its drivers do not survive that: start "
+                    "processes with multiprocessing's \"spawn\" method, or fork before the first use of a device");
     if (!made) {
         made = create_instance();
         forks_then = forks();

@@ -6,8 +6,8 @@
 
 namespace vkgrad {
 // Opens the loader and makes the instance on the first call; after a failure the next call tries again.
-// Throws Error(no_driver); Error(forked) in a child of a process that had the instance: lavapipe could open another device
-// there, SwiftShader hangs.
+// Throws Error(no_driver); Error(forked) in a child of a process that had the instance: lavapipe could open another
+// device there, SwiftShader hangs.
 VkInstance instance();
 
 // Empty when the drivers are there and none has a device.

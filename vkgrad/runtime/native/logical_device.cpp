@@ -17,10 +17,12 @@ bool LogicalDevice::forked() const { return forks() != forks_at_open_; }
 
 void LogicalDevice::require_usable() const {
     if (forked())
-        throw Error(Fault::forked, "this device was opened before the process was forked, and does not survive that: start "
-                                   "processes with multiprocessing's \"spawn\" method");
+        throw Error(Fault::forked,
+                    "this device was opened before the process was forked, and does not survive that: start "
+                    "processes with multiprocessing's \"spawn\" method");
     if (closed) throw Error(Fault::closed, "this device is closed: open a new Device");
-    if (lost) throw Error(Fault::device_lost, "this device was lost earlier and its buffers are gone: open a new Device");
+    if (lost)
+        throw Error(Fault::device_lost, "this device was lost earlier and its buffers are gone: open a new Device");
 }
 
 void LogicalDevice::check(VkResult result, const char* call, const std::string& detail) {

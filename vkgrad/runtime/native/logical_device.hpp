@@ -21,7 +21,7 @@ struct LogicalDevice {
     std::atomic<bool> closed{false}, lost{false}, lose_next_submission{false};
 
     VkDevice handle() const { return device; }
-    bool forked() const; // opened before a fork: nothing of it may be called any more
+    bool forked() const;         // opened before a fork: nothing of it may be called any more
     void require_usable() const; // throws Error(forked, closed or device_lost)
 
     // Throws for an error; a lost device stays lost.

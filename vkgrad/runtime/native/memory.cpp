@@ -15,7 +15,8 @@ const char* name_of(MemoryKind kind) { return kind_names[size_t(kind)]; }
 
 namespace {
 const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
-                            coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT, cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+                            coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+                            cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 // Types that need a feature we do not switch on, or that cannot hold a buffer's bytes for long
 const VkMemoryPropertyFlags unusable = VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |
                                        VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD;
@@ -38,7 +39,8 @@ std::optional<uint32_t> best_type(const VkPhysicalDeviceMemoryProperties& memory
         if (!(allowed >> i & 1) || (flags & wish.need) != wish.need || flags & unusable) continue;
         auto has = [&](VkMemoryPropertyFlags bit) { return (flags & bit) != 0; };
         // What is preferred outweighs what is avoided: reading uncached memory is the worst of all.
-        int score = 4 * has(wish.prefer) - has(wish.avoid & local) - has(wish.avoid & visible) - has(wish.avoid & cached);
+        int score =
+            4 * has(wish.prefer) - has(wish.avoid & local) - has(wish.avoid & visible) - has(wish.avoid & cached);
         if (!best || score > best_score) { // the driver lists the better type first
             best = i;
             best_score = score;
@@ -52,19 +54,20 @@ MemoryPool::MemoryPool(LogicalDevice& device, VkDeviceSize block_bytes)
     : device_(device), block_bytes_(block_bytes),
       alignment_(std::max<VkDeviceSize>(256, device.adapter.limits().minStorageBufferOffsetAlignment)) {
     const uint32_t allowed = Block::memory_types(device);
-    for (size_t kind = 0; kind < memory_kinds; kind++) types_[kind] = best_type(device.adapter.memory, allowed, wishes[kind]);
+    for (size_t kind = 0; kind < memory_kinds; kind++)
+        types_[kind] = best_type(device.adapter.memory, allowed, wishes[kind]);
 }
 
 Span MemoryPool::take(VkDeviceSize nbytes, MemoryKind kind) {
     const auto type = types_[size_t(kind)];
     if (!type)
-        throw Error(Fault::vulkan, device_.adapter.name() + " has no memory of kind \"" + name_of(kind) + "\": use kind \"" +
-                                       (kind == MemoryKind::bar ? "upload" : "device") + "\"");
+        throw Error(Fault::vulkan, device_.adapter.name() + " has no memory of kind \"" + name_of(kind) +
+                                       "\": use kind \"" + (kind == MemoryKind::bar ? "upload" : "device") + "\"");
     const VkDeviceSize most = device_.adapter.properties11.maxMemoryAllocationSize;
     if (nbytes > most)
-        throw Error(Fault::out_of_device_memory, "a buffer of " + std::to_string(nbytes) + " bytes was asked for, but " +
-                                                     device_.adapter.name() + " allocates at most " + std::to_string(most) +
-                                                     " at once: split the tensor");
+        throw Error(Fault::out_of_device_memory,
+                    "a buffer of " + std::to_string(nbytes) + " bytes was asked for, but " + device_.adapter.name() +
+                        " allocates at most " + std::to_string(most) + " at once: split the tensor");
     const VkDeviceSize length = (nbytes + alignment_ - 1) / alignment_ * alignment_;
     const bool map = kind != MemoryKind::device;
     Span span{nullptr, 0, length};
@@ -123,7 +126,8 @@ char* Buffer::mapped() const {
 
 void Buffer::require_inside(VkDeviceSize offset, VkDeviceSize length, const char* doing) const {
     if (offset > nbytes_ || length > nbytes_ - offset)
-        throw std::out_of_range(std::string(doing) + ": bytes " + std::to_string(offset) + " to " + std::to_string(offset + length) +
-                                " are not inside a buffer of " + std::to_string(nbytes_) + " bytes");
+        throw std::out_of_range(std::string(doing) + ": bytes " + std::to_string(offset) + " to " +
+                                std::to_string(offset + length) + " are not inside a buffer of " +
+                                std::to_string(nbytes_) + " bytes");
 }
 } // namespace vkgrad

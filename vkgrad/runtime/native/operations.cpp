@@ -27,7 +27,8 @@ void Barrier::record(const vk::CommandBuffer& buffer) {
 }
 
 static void require_own(Device& device, const Buffer& buffer, const std::string& what) {
-    if (&buffer.device() != &device) throw std::invalid_argument(what + " belongs to another device: copy its values over");
+    if (&buffer.device() != &device)
+        throw std::invalid_argument(what + " belongs to another device: copy its values over");
 }
 
 static VkDescriptorBufferInfo descriptor(Device& device, const BufferRange& range, size_t position) {
@@ -37,25 +38,32 @@ static VkDescriptorBufferInfo descriptor(Device& device, const BufferRange& rang
     range.buffer->require_inside(range.offset, range.nbytes, what.c_str());
     if (range.nbytes == 0) throw std::invalid_argument(what + " has no bytes");
     if (range.offset % limits.minStorageBufferOffsetAlignment)
-        throw std::invalid_argument(what + ": its offset " + number(range.offset) + " is not a multiple of this device's alignment, " +
+        throw std::invalid_argument(what + ": its offset " + number(range.offset) +
+                                    " is not a multiple of this device's alignment, " +
                                     number(limits.minStorageBufferOffsetAlignment));
     if (range.nbytes > limits.maxStorageBufferRange)
-        throw Error(Fault::out_of_device_memory, what + " has " + number(range.nbytes) + " bytes, but a shader on this device sees at most " +
+        throw Error(Fault::out_of_device_memory, what + " has " + number(range.nbytes) +
+                                                     " bytes, but a shader on this device sees at most " +
                                                      number(limits.maxStorageBufferRange) + ": bind a part of it");
     return {range.buffer->handle(), range.buffer->offset() + range.offset, range.nbytes};
 }
 
-Dispatch::Dispatch(Device& device, const Pipeline& pipeline, const std::vector<BufferRange>& ranges, std::array<uint32_t, 3> groups, std::string push)
+Dispatch::Dispatch(Device& device, const Pipeline& pipeline, const std::vector<BufferRange>& ranges,
+                   std::array<uint32_t, 3> groups, std::string push)
     : pipeline_(pipeline), groups_(groups), push_(std::move(push)) {
     const auto& limits = device.base.adapter.limits();
+    if (pipeline.device != &device.base)
+        throw std::invalid_argument("dispatch: the pipeline belongs to another device: make it anew on this one");
     if (ranges.size() != pipeline.n_buffers)
-        throw std::invalid_argument("dispatch: the pipeline takes " + number(pipeline.n_buffers) + " buffers, given " + number(ranges.size()));
+        throw std::invalid_argument("dispatch: the pipeline takes " + number(pipeline.n_buffers) + " buffers, given " +
+                                    number(ranges.size()));
     for (int axis = 0; axis < 3; axis++)
         if (groups[axis] == 0 || groups[axis] > limits.maxComputeWorkGroupCount[axis])
-            throw std::invalid_argument("dispatch: " + number(groups[axis]) + " workgroups on axis " + number(axis) + " are not within 1 to " +
-                                        number(limits.maxComputeWorkGroupCount[axis]));
+            throw std::invalid_argument("dispatch: " + number(groups[axis]) + " workgroups on axis " + number(axis) +
+                                        " are not within 1 to " + number(limits.maxComputeWorkGroupCount[axis]));
     if (push_.size() % 4 || push_.size() > limits.maxPushConstantsSize)
-        throw std::invalid_argument("dispatch: " + number(push_.size()) + " bytes of push constants; a multiple of 4 up to " +
+        throw std::invalid_argument("dispatch: " + number(push_.size()) +
+                                    " bytes of push constants; a multiple of 4 up to " +
                                     number(limits.maxPushConstantsSize) + " is allowed");
     std::vector<VkDescriptorBufferInfo> descriptors;
     for (auto& range : ranges) {
@@ -66,13 +74,16 @@ Dispatch::Dispatch(Device& device, const Pipeline& pipeline, const std::vector<B
 }
 void Dispatch::record(const vk::CommandBuffer& buffer) {
     api().vkCmdBindPipeline(buffer, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_.handle);
-    api().vkCmdBindDescriptorSets(buffer, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_.layout, 0, 1, &set_->handle(), 0, nullptr);
+    api().vkCmdBindDescriptorSets(buffer, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_.layout, 0, 1, &set_->handle(), 0,
+                                  nullptr);
     if (!push_.empty())
-        api().vkCmdPushConstants(buffer, pipeline_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, uint32_t(push_.size()), push_.data());
+        api().vkCmdPushConstants(buffer, pipeline_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, uint32_t(push_.size()),
+                                 push_.data());
     api().vkCmdDispatch(buffer, groups_[0], groups_[1], groups_[2]);
 }
 
-Copy::Copy(Device& device, std::shared_ptr<Buffer> destination, std::shared_ptr<Buffer> source, VkDeviceSize nbytes, VkDeviceSize to, VkDeviceSize from)
+Copy::Copy(Device& device, std::shared_ptr<Buffer> destination, std::shared_ptr<Buffer> source, VkDeviceSize nbytes,
+           VkDeviceSize to, VkDeviceSize from)
     : destination_(std::move(destination)), source_(std::move(source)),
       region_{source_->offset() + from, destination_->offset() + to, nbytes} {
     require_own(device, *destination_, "copy: destination");
@@ -92,7 +103,8 @@ Fill::Fill(Device& device, std::shared_ptr<Buffer> destination, uint32_t word, V
     : destination_(std::move(destination)), offset_(offset), nbytes_(nbytes), word_(word) {
     require_own(device, *destination_, "fill: the buffer");
     destination_->require_inside(offset, nbytes, "fill");
-    if (!nbytes || nbytes % 4 || offset % 4) throw std::invalid_argument("fill: offset and nbytes must be multiples of 4, and nbytes not 0");
+    if (!nbytes || nbytes % 4 || offset % 4)
+        throw std::invalid_argument("fill: offset and nbytes must be multiples of 4, and nbytes not 0");
 }
 void Fill::record(const vk::CommandBuffer& buffer) {
     api().vkCmdFillBuffer(buffer, destination_->handle(), destination_->offset() + offset_, nbytes_, word_);

@@ -27,8 +27,8 @@ struct Barrier : Operation {
     Side before, after;
     Barrier(Side b, Side a) : before(b), after(a) {}
     static Barrier named(const std::string& kind); // compute, full, host; throws std::invalid_argument
-    // Opens each recording: orders it after all earlier submissions to the queue, so that they may be in flight together
-    // and hand memory on to each other without a wait.
+    // Opens each recording: orders it after all earlier submissions to the queue, so that they may be in flight
+    // together and hand memory on to each other without a wait.
     static Barrier leading();
     void record(const vk::CommandBuffer& buffer) override;
 };
@@ -40,7 +40,8 @@ struct BufferRange {
 
 struct Dispatch : Operation {
     // Throws std::invalid_argument, std::out_of_range or Error(out_of_device_memory): a binding the device cannot make.
-    Dispatch(Device& device, const Pipeline& pipeline, const std::vector<BufferRange>& ranges, std::array<uint32_t, 3> groups, std::string push);
+    Dispatch(Device& device, const Pipeline& pipeline, const std::vector<BufferRange>& ranges,
+             std::array<uint32_t, 3> groups, std::string push);
     void record(const vk::CommandBuffer& buffer) override;
 
   private:
@@ -52,7 +53,8 @@ struct Dispatch : Operation {
 };
 
 struct Copy : Operation {
-    Copy(Device& device, std::shared_ptr<Buffer> destination, std::shared_ptr<Buffer> source, VkDeviceSize nbytes, VkDeviceSize to, VkDeviceSize from);
+    Copy(Device& device, std::shared_ptr<Buffer> destination, std::shared_ptr<Buffer> source, VkDeviceSize nbytes,
+         VkDeviceSize to, VkDeviceSize from);
     void record(const vk::CommandBuffer& buffer) override;
 
   private:

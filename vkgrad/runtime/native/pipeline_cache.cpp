@@ -24,7 +24,14 @@ uint64_t fnv1a(const char* data, size_t nbytes) {
 }
 
 Header header_for(const VkPhysicalDeviceProperties& device, const char* data, size_t nbytes) {
-    Header header{{'v', 'k', 'g', 'r', 'a', 'd', '0', '1'}, device.vendorID, device.deviceID, device.driverVersion, 0, {}, nbytes, fnv1a(data, nbytes)};
+    Header header{{'v', 'k', 'g', 'r', 'a', 'd', '0', '1'},
+                  device.vendorID,
+                  device.deviceID,
+                  device.driverVersion,
+                  0,
+                  {},
+                  nbytes,
+                  fnv1a(data, nbytes)};
     std::memcpy(header.uuid, device.pipelineCacheUUID, VK_UUID_SIZE);
     return header;
 }
@@ -41,11 +48,14 @@ std::string PipelineTable::load_cache(const std::string& path) {
     const char* data = bytes.data() + sizeof header;
     const size_t nbytes = bytes.size() - sizeof header;
     const Header expected = header_for(device_.adapter.properties, data, nbytes);
-    if (std::memcmp(header.magic, expected.magic, sizeof header.magic)) return "ignored: not a pipeline cache of this version of vkgrad";
-    if (header.vendor_id != expected.vendor_id || header.device_id != expected.device_id) return "ignored: made on another device";
+    if (std::memcmp(header.magic, expected.magic, sizeof header.magic))
+        return "ignored: not a pipeline cache of this version of vkgrad";
+    if (header.vendor_id != expected.vendor_id || header.device_id != expected.device_id)
+        return "ignored: made on another device";
     if (header.driver_version != expected.driver_version || std::memcmp(header.uuid, expected.uuid, sizeof header.uuid))
         return "ignored: made by another version of the driver";
-    if (header.nbytes != expected.nbytes || header.checksum != expected.checksum) return "ignored: truncated or damaged";
+    if (header.nbytes != expected.nbytes || header.checksum != expected.checksum)
+        return "ignored: truncated or damaged";
 
     VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     create.initialDataSize = nbytes;
@@ -63,7 +73,8 @@ size_t PipelineTable::save_cache(const std::string& path) {
     size_t nbytes = 0;
     device_.check(api().vkGetPipelineCacheData(device_.handle(), cache_, &nbytes, nullptr), "vkGetPipelineCacheData");
     std::string data(nbytes, '\0');
-    device_.check(api().vkGetPipelineCacheData(device_.handle(), cache_, &nbytes, data.data()), "vkGetPipelineCacheData");
+    device_.check(api().vkGetPipelineCacheData(device_.handle(), cache_, &nbytes, data.data()),
+                  "vkGetPipelineCacheData");
     data.resize(nbytes);
     const Header header = header_for(device_.adapter.properties, data.data(), nbytes);
     // Written beside and renamed over: two processes may save at once, and neither may read half a file.
@@ -74,7 +85,8 @@ size_t PipelineTable::save_cache(const std::string& path) {
     file.close();
     if (!file || std::rename(beside.c_str(), path.c_str())) {
         std::remove(beside.c_str());
-        throw Error(Fault::vulkan, "the pipeline cache could not be written to " + path + ": check that its folder exists and is writable");
+        throw Error(Fault::vulkan, "the pipeline cache could not be written to " + path +
+                                       ": check that its folder exists and is writable");
     }
     return sizeof header + nbytes;
 }

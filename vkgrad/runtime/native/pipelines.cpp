@@ -4,7 +4,8 @@
 #include <cstring>
 
 namespace vkgrad {
-PipelineTable::PipelineTable(LogicalDevice& device, DescriptorPool& descriptors) : device_(device), descriptors_(descriptors) {
+PipelineTable::PipelineTable(LogicalDevice& device, DescriptorPool& descriptors)
+    : device_(device), descriptors_(descriptors) {
     VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     device.check(api().vkCreatePipelineCache(device.handle(), &create, nullptr, &cache_), "vkCreatePipelineCache");
 }
@@ -52,13 +53,16 @@ void PipelineTable::require_supported(const PipelineRequest& request, const Spir
     if (request.n_buffers == 0) refuse("a shader without a buffer has no effect: n_buffers must be at least 1");
     if (request.n_buffers > limits.maxPerStageDescriptorStorageBuffers)
         refuse(std::to_string(request.n_buffers) + " buffers are more than the " +
-               std::to_string(limits.maxPerStageDescriptorStorageBuffers) + " that " + adapter.name() + " binds: split the kernel");
+               std::to_string(limits.maxPerStageDescriptorStorageBuffers) + " that " + adapter.name() +
+               " binds: split the kernel");
     if (spirv.bindings > request.n_buffers)
-        refuse("the shader uses binding " + std::to_string(spirv.bindings - 1) + ", but n_buffers is " + std::to_string(request.n_buffers));
+        refuse("the shader uses binding " + std::to_string(spirv.bindings - 1) + ", but n_buffers is " +
+               std::to_string(request.n_buffers));
     for (uint32_t capability : spirv.capabilities) {
         const char* feature = feature_of_capability(capability);
         if (feature && !adapter.has(feature))
-            refuse(std::string("the shader needs ") + feature + ", which " + adapter.name() + " does not offer: use another dtype or device");
+            refuse(std::string("the shader needs ") + feature + ", which " + adapter.name() +
+                   " does not offer: use another dtype or device");
     }
     uint64_t invocations = 1;
     for (int axis = 0; axis < 3; axis++) {
@@ -72,7 +76,8 @@ void PipelineTable::require_supported(const PipelineRequest& request, const Spir
                std::to_string(limits.maxComputeWorkGroupInvocations));
     if (const uint32_t size = request.subgroup_size) {
         const bool power_of_two = (size & (size - 1)) == 0;
-        if (!adapter.has("subgroupSizeControl") || !power_of_two || size < adapter.min_subgroup_size || size > adapter.max_subgroup_size)
+        if (!adapter.has("subgroupSizeControl") || !power_of_two || size < adapter.min_subgroup_size ||
+            size > adapter.max_subgroup_size)
             refuse("subgroup size " + std::to_string(size) + " is not offered: " + adapter.name() + " has " +
                    std::to_string(adapter.min_subgroup_size) + " to " + std::to_string(adapter.max_subgroup_size));
     }
@@ -80,6 +85,7 @@ void PipelineTable::require_supported(const PipelineRequest& request, const Spir
 
 std::unique_ptr<Pipeline> PipelineTable::create(const PipelineRequest& request) {
     auto pipeline = std::make_unique<Pipeline>();
+    pipeline->device = &device_;
     pipeline->spirv = inspect_spirv(request.spirv.data(), request.spirv.size());
     require_supported(request, pipeline->spirv);
     pipeline->n_buffers = request.n_buffers;
@@ -89,8 +95,8 @@ std::unique_ptr<Pipeline> PipelineTable::create(const PipelineRequest& request) 
     std::string data;
     for (auto& [id, bytes] : request.constants) {
         if (bytes.size() != 4 && bytes.size() != 8)
-            throw std::invalid_argument("pipeline: constant " + std::to_string(id) + " has " + std::to_string(bytes.size()) +
-                                        " bytes; a specialisation constant has 4 or 8");
+            throw std::invalid_argument("pipeline: constant " + std::to_string(id) + " has " +
+                                        std::to_string(bytes.size()) + " bytes; a specialisation constant has 4 or 8");
         entries.push_back({id, uint32_t(data.size()), bytes.size()});
         data += bytes;
     }
@@ -105,10 +111,12 @@ std::unique_ptr<Pipeline> PipelineTable::create(const PipelineRequest& request) 
     VkShaderModule module = VK_NULL_HANDLE;
     device_.check(api().vkCreateShaderModule(device_.handle(), &code, nullptr, &module), "vkCreateShaderModule");
 
-    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
+        VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
     subgroup.requiredSubgroupSize = request.subgroup_size;
     VkPipelineCreationFeedback whole{}, stage{};
-    VkPipelineCreationFeedbackCreateInfo feedback{VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO, nullptr, &whole, 1, &stage};
+    VkPipelineCreationFeedbackCreateInfo feedback{VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO, nullptr,
+                                                  &whole, 1, &stage};
     VkComputePipelineCreateInfo create{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
     if (device_.adapter.properties.apiVersion >= VK_API_VERSION_1_3) create.pNext = &feedback;
     create.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
@@ -121,7 +129,8 @@ std::unique_ptr<Pipeline> PipelineTable::create(const PipelineRequest& request) 
     VkResult result = api().vkCreateComputePipelines(device_.handle(), cache_, 1, &create, nullptr, &pipeline->handle);
     api().vkDestroyShaderModule(device_.handle(), module, nullptr);
     if (result < 0 && fault_of(result) == Fault::vulkan)
-        throw Error(Fault::shader, "the driver refused the shader: vkCreateComputePipelines returned " + result_name(result));
+        throw Error(Fault::shader,
+                    "the driver refused the shader: vkCreateComputePipelines returned " + result_name(result));
     device_.check(result, "vkCreateComputePipelines");
     pipeline->create_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
     pipeline->cache_hit = whole.flags & VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT;

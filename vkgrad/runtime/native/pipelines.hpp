@@ -1,4 +1,4 @@
-// One VkPipeline per SPIR-V and specialisation constants, shared by all buffers, and the driver's cache of them on disk.
+// One VkPipeline per SPIR-V and specialisation constants, shared by all buffers, and the driver's cache on disk.
 #pragma once
 #include "descriptors.hpp"
 #include "spirv.hpp"
@@ -7,6 +7,7 @@
 
 namespace vkgrad {
 struct Pipeline { // lives as long as the device
+    const LogicalDevice* device = nullptr;
     VkPipeline handle = VK_NULL_HANDLE;
     VkPipelineLayout layout = VK_NULL_HANDLE;
     uint32_t n_buffers = 0;
@@ -20,7 +21,7 @@ struct PipelineRequest {
     uint32_t n_buffers;
     std::map<uint32_t, std::string> constants; // id -> 4 or 8 bytes
     uint32_t subgroup_size;                    // 0: the driver's choice
-    std::string key;                           // stands for `spirv` in the table, when the caller has a shorter name for it
+    std::string key;                           // stands for `spirv` in the table, if the caller has a shorter name
 };
 
 class PipelineTable {
@@ -31,7 +32,7 @@ class PipelineTable {
     // From any thread; those not in the table are made side by side. Throws Error(shader).
     Pipeline* get(const PipelineRequest& request);
 
-    // "loaded N bytes", "absent", or "ignored: " and the reason. A damaged or foreign file is never given to the driver.
+    // "loaded N bytes", "absent", or "ignored: " and why. A damaged or foreign file is never given to the driver.
     std::string load_cache(const std::string& path);
     size_t save_cache(const std::string& path); // bytes written; replaces the file as a whole
 

@@ -8,7 +8,8 @@ Plan::Plan(std::shared_ptr<Device> device, uint32_t copies, uint32_t timestamps)
     base.require_usable();
     if (!copies) throw std::invalid_argument("plan: copies must be at least 1");
     if (timestamps) {
-        if (!base.adapter.timestamp_bits) throw Error(Fault::vulkan, base.adapter.name() + " has no timestamps: time on the host instead");
+        if (!base.adapter.timestamp_bits)
+            throw Error(Fault::vulkan, base.adapter.name() + " has no timestamps: time on the host instead");
         VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
         create.queryType = VK_QUERY_TYPE_TIMESTAMP;
         create.queryCount = timestamps;
@@ -56,7 +57,8 @@ void Plan::add_fill(std::shared_ptr<Fill> fill) {
 uint32_t Plan::add_timestamp() {
     require_recording();
     if (queries_used_ == query_count_)
-        throw std::invalid_argument("timestamp: all " + std::to_string(query_count_) + " are used; ask for more by plan(timestamps=n)");
+        throw std::invalid_argument("timestamp: all " + std::to_string(query_count_) +
+                                    " are used; ask for more by plan(timestamps=n)");
     operations_.push_back(std::make_shared<Timestamp>(queries_, queries_used_));
     return queries_used_++;
 }
@@ -93,13 +95,15 @@ std::vector<double> Plan::timestamps_ns() {
     if (!device_->timeline.is_done(ticket)) throw std::invalid_argument("timestamps: wait for the plan's ticket first");
     std::vector<uint64_t> ticks(queries_used_);
     if (ticks.empty()) return {};
-    base.check(api().vkGetQueryPoolResults(base.handle(), queries_, 0, queries_used_, ticks.size() * sizeof ticks[0], ticks.data(),
-                                           sizeof ticks[0], VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+    base.check(api().vkGetQueryPoolResults(base.handle(), queries_, 0, queries_used_, ticks.size() * sizeof ticks[0],
+                                           ticks.data(), sizeof ticks[0],
+                                           VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
                "vkGetQueryPoolResults");
     const uint32_t bits = base.adapter.timestamp_bits;
     const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
     std::vector<double> times;
-    for (uint64_t tick : ticks) times.push_back(double((tick - ticks[0]) & mask) * base.adapter.limits().timestampPeriod);
+    for (uint64_t tick : ticks)
+        times.push_back(double((tick - ticks[0]) & mask) * base.adapter.limits().timestampPeriod);
     return times;
 }
 } // namespace vkgrad

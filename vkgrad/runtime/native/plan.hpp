@@ -20,8 +20,8 @@ class Plan {
     void add_barrier(Barrier barrier);
     void add_copy(std::shared_ptr<Copy> copy);
     void add_fill(std::shared_ptr<Fill> fill);
-    uint32_t add_timestamp(); // its index
-    void finish();            // records; nothing can be added after it
+    uint32_t add_timestamp();            // its index
+    void finish();                       // records; nothing can be added after it
     std::vector<double> timestamps_ns(); // of the last submission, counted from the first of them
 
     Device& device() const { return *device_; }

@@ -11,7 +11,8 @@ static PFN_vkFreeCommandBuffers free_command_buffers;
 static thread_local VkResult dropped = VK_SUCCESS;
 
 static VKAPI_ATTR VkResult VKAPI_CALL create_resettable_pool(VkDevice device, const VkCommandPoolCreateInfo* info,
-                                                             const VkAllocationCallbacks* allocator, VkCommandPool* pool) {
+                                                             const VkAllocationCallbacks* allocator,
+                                                             VkCommandPool* pool) {
     VkCommandPoolCreateInfo changed = *info;
     changed.flags |= VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
     return dropped = create_command_pool(device, &changed, allocator, pool);
@@ -42,10 +43,12 @@ std::shared_ptr<kp::Sequence> SequencePool::take() {
         }
     }
     // Kompute wants shared pointers; these own nothing, because the pool goes before the device does.
-    auto borrow = [](auto& object) { return std::shared_ptr<std::decay_t<decltype(object)>>(std::shared_ptr<void>(), &object); };
+    auto borrow = [](auto& object) {
+        return std::shared_ptr<std::decay_t<decltype(object)>>(std::shared_ptr<void>(), &object);
+    };
     dropped = VK_SUCCESS;
-    auto sequence = std::make_shared<kp::Sequence>(borrow(device_.physical), borrow(device_.device), borrow(device_.queue),
-                                                   device_.adapter.queue_family);
+    auto sequence = std::make_shared<kp::Sequence>(borrow(device_.physical), borrow(device_.device),
+                                                   borrow(device_.queue), device_.adapter.queue_family);
     check(dropped, "kp::Sequence", "no command buffer could be made");
     device_.counters.sequences++;
     return sequence;

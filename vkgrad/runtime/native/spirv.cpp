@@ -6,11 +6,21 @@
 
 namespace vkgrad {
 namespace {
-enum Instruction { memory_model = 14, entry_point = 15, execution_mode = 16, capability = 17, function = 54, function_end = 56, decorate = 71 };
+enum Instruction {
+    memory_model = 14,
+    entry_point = 15,
+    execution_mode = 16,
+    capability = 17,
+    function = 54,
+    function_end = 56,
+    decorate = 71
+};
 constexpr uint32_t magic = 0x07230203, swapped_magic = 0x03022307;
 constexpr uint32_t gl_compute = 5, local_size_mode = 17, binding_decoration = 33, set_decoration = 34;
 
-[[noreturn]] void refuse(const std::string& reason) { throw Error(Fault::shader, "bad SPIR-V: " + reason + "; compile the shader anew"); }
+[[noreturn]] void refuse(const std::string& reason) {
+    throw Error(Fault::shader, "bad SPIR-V: " + reason + "; compile the shader anew");
+}
 
 bool is_main(const uint32_t* literal, size_t words) {
     const char* name = reinterpret_cast<const char*>(literal);

@@ -45,13 +45,16 @@ Timeline::Outcome Timeline::try_submit(const std::vector<std::shared_ptr<Plan>>&
     std::vector<VkCommandBuffer> commands;
     for (auto& plan : plans) {
         if (&plan->device().base != &device_) throw std::invalid_argument("submit: the plan belongs to another device");
-        if (!plan->is_finished()) throw std::invalid_argument("submit: the plan is not finished: call its finish() first");
+        if (!plan->is_finished())
+            throw std::invalid_argument("submit: the plan is not finished: call its finish() first");
         Plan::Recording* free = nullptr;
         uint64_t first_done = UINT64_MAX; // of those in flight
         for (auto& recording : plan->recordings) {
             if (std::find(chosen.begin(), chosen.end(), recording.get()) != chosen.end()) continue;
-            if (recording->ticket <= completed_) free = recording.get();
-            else first_done = std::min(first_done, recording->ticket);
+            if (recording->ticket <= completed_)
+                free = recording.get();
+            else
+                first_done = std::min(first_done, recording->ticket);
         }
         if (!free && plan->may_record_more()) free = plan->record();
         if (!free && first_done == UINT64_MAX)
@@ -70,7 +73,8 @@ Timeline::Outcome Timeline::try_submit(const std::vector<std::shared_ptr<Plan>>&
     submit.pCommandBuffers = commands.data();
     submit.signalSemaphoreCount = 1;
     submit.pSignalSemaphores = &semaphore_;
-    device_.check(device_.lose_next_submission ? VK_ERROR_DEVICE_LOST : api().vkQueueSubmit(device_.queue, 1, &submit, VK_NULL_HANDLE),
+    device_.check(device_.lose_next_submission ? VK_ERROR_DEVICE_LOST
+                                               : api().vkQueueSubmit(device_.queue, 1, &submit, VK_NULL_HANDLE),
                   "vkQueueSubmit");
     latest_ = ticket;
     for (auto* recording : chosen) recording->ticket = ticket;
@@ -91,7 +95,8 @@ bool Timeline::is_done(uint64_t ticket) {
     if (ticket <= completed_) return true;
     Finished finished;
     std::lock_guard<std::mutex> lock(mutex_);
-    if (ticket > latest_) throw std::invalid_argument("ticket " + std::to_string(ticket) + " was never given out by submit()");
+    if (ticket > latest_)
+        throw std::invalid_argument("ticket " + std::to_string(ticket) + " was never given out by submit()");
     poll(finished);
     return ticket <= completed_;
 }
@@ -115,7 +120,7 @@ bool Timeline::wait(uint64_t ticket, uint32_t spin_us, uint64_t block_us) {
 }
 
 void Timeline::drain() noexcept {
-    if (device_.forked()) return; // it would wait for threads that are not in this process
+    if (device_.forked()) return;    // it would wait for threads that are not in this process
     std::deque<Submission> finished; // declared before the lock: destroyed after it is released
     std::lock_guard<std::mutex> lock(mutex_);
     api().vkDeviceWaitIdle(device_.handle()); // returns at once from a lost device
