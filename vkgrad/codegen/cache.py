@@ -154,7 +154,7 @@ def spirv(source: str, name: str, *, target: Target = Target.VULKAN_1_1) -> byte
         content = _memory.get(key)
         if content is not None:
             return content
-        disk = _disk()
+        disk = on_disk()
         content = disk.load(key)
         if content is None:
             content = compilers.compile_with(compiler, source, name=name, target=target)
@@ -176,7 +176,7 @@ def key_of(source: str, identity: str, target: Target) -> str:
 def clear() -> None:
     """Forget every shader, in memory and on disk."""
     forget()
-    _disk().clear()
+    on_disk().clear()
 
 
 def forget() -> None:
@@ -187,10 +187,11 @@ def forget() -> None:
 
 def prewarm() -> threading.Thread | None:
     """`compilers.prewarm()` where shaders are sure to be compiled: on a machine whose disk cache is empty."""
-    return compilers.prewarm() if _disk().is_empty() else None
+    return compilers.prewarm() if on_disk().is_empty() else None
 
 
-def _disk() -> DiskCache:
+def on_disk() -> DiskCache:
+    """The folder of compiled shaders that VKGRAD_CACHE_DIR names."""
     folder = config.cache_dir / "spirv"
     with _lock:
         return _disks.setdefault(folder, DiskCache(folder))

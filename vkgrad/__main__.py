@@ -1,0 +1,7 @@
+"""`python -m vkgrad`: see `vkgrad.cli`."""
+
+import sys
+
+from vkgrad.cli import main
+
+sys.exit(main())
