@@ -167,7 +167,9 @@ def put(array: np.ndarray, dtype: DType) -> Node:
 
 def register(handle: Handle) -> None:
     """Called by every new tensor: it is pending until its node has a value."""
-    if handle.node not in values:
+    if trace is not None:
+        trace.made(handle)
+    elif handle.node not in values:
         pending[id(handle)] = handle
         if _built > MOST_PENDING_NODES:
             flush()
