@@ -69,7 +69,17 @@ def quiet(numpy: Callable) -> Callable:
         with np.errstate(all="ignore"):
             return numpy(*operands, **attributes)
 
+    meaning.__wrapped__ = numpy  # type: ignore[attr-defined]  for callers that have turned the warnings off
     return meaning
+
+
+def in_order(numpy: Callable) -> Callable:
+    """`numpy` on operands in C order.
+
+    NumPy computes exp and its kin by one routine on most arrays and by another on flipped ones, which differ in the
+    last place; a result must not depend on how its operand lies in memory.
+    """
+    return lambda *operands, **attributes: numpy(*(np.asarray(x, order="C") for x in operands), **attributes)
 
 
 def elementwise(
@@ -91,9 +101,10 @@ def elementwise(
     operands are names or literals, so only a literal's minus sign needs care.
     """
     rule = dtype(name) if isinstance(dtype, Taking) else dtype
+    meaning = quiet(in_order(numpy) if inexact else numpy)
     return register(
         Op(
-            name=name, family=Family.ELEMENTWISE, arity=arity, shape=same_shape(name), dtype=rule, numpy=quiet(numpy),
+            name=name, family=Family.ELEMENTWISE, arity=arity, shape=same_shape(name), dtype=rule, numpy=meaning,
             glsl=glsl, grad=grad, samples=samples, inexact=inexact, doc=doc,
         )
     )  # fmt: skip
