@@ -6,7 +6,7 @@ Importing it opens no device; the first value that is needed does.
 from vkgrad import data, functions, indexing, nn, optim, random, testing, tree, updates
 from vkgrad.counters import counting, stats
 from vkgrad.custom_rules import custom_vjp, stop_gradient
-from vkgrad.engine import default_device, flush, host_policy, set_device
+from vkgrad.execution import default_device, devices, flush, host_policy, plan, set_device, synchronize
 from vkgrad.functional import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
 from vkgrad.functions import *  # noqa: F403
 from vkgrad.history import no_grad
@@ -18,8 +18,8 @@ from vkgrad.tensor import Tensor, asarray, eval, tensor
 
 __all__ = [
     *functions.__all__,
-    "Tensor", "asarray", "bool_", "counting", "custom_vjp", "data", "default_device", "eval", "float32", "float64",
+    "Tensor", "asarray", "bool_", "counting", "custom_vjp", "data", "default_device", "devices", "eval", "float32", "float64",
     "flush", "functions", "grad", "hessian", "host_policy", "hvp", "indexing", "int32", "jacobian", "jit", "jvp",
-    "linearize", "load", "manual_seed", "nn", "no_grad", "optim", "random", "save", "set_device", "stats",
-    "stop_gradient", "tensor", "testing", "tree", "uint32", "updates", "value_and_grad", "vjp",
+    "linearize", "load", "manual_seed", "nn", "no_grad", "optim", "plan", "random", "save", "set_device", "stats",
+    "stop_gradient", "synchronize", "tensor", "testing", "tree", "uint32", "updates", "value_and_grad", "vjp",
 ]  # fmt: skip

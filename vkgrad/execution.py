@@ -1,4 +1,4 @@
-"""When things run and where: `eval`, `flush`, `plan`, the choice of device."""
+"""When things run and where: `flush`, `plan`, the choice of device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ __all__ = [
     "PlanReport",
     "default_device",
     "devices",
-    "eval",
     "flush",
     "host_policy",
     "plan",
@@ -29,11 +28,6 @@ __all__ = [
 
 def _nodes(values: tuple[Any, ...]) -> list[Node]:
     return [leaf.value.node for leaf in tree.leaves(values) if isinstance(leaf.value, Tensor)]
-
-
-def eval(*values: Any) -> None:
-    """Compute these tensors (or nestings and modules of them) together, in one flush; they stay on the device."""
-    engine.evaluate(_nodes(values))
 
 
 @dataclass(frozen=True)
