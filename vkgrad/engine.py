@@ -169,7 +169,9 @@ def register(handle: Handle) -> None:
     """Called by every new tensor: it is pending until its node has a value."""
     if trace is not None:
         trace.made(handle)
-    elif handle.node not in values:
+    elif handle.node in values:
+        owners[handle.node] = ref(handle)
+    else:
         pending[id(handle)] = handle
         if _built > MOST_PENDING_NODES:
             flush()

@@ -120,7 +120,7 @@ def build_plan(
     kernel would read the old value too late.
     """
     nodes = len(walk(targets, stop=has_value))
-    simple = simplify(targets, has_value)
+    simple = [_stored(node, has_value) for node in simplify(targets, has_value)]
     present = list(dict.fromkeys(node for node in simple if node.size))
     fusion = Fuser(present, has_value, max_buffers=max_buffers, fuse=fuse).run()
     leaf_number = {leaf: number for number, leaf in enumerate(leaves)}
@@ -179,6 +179,13 @@ def build_plan(
         nodes=nodes,
         in_place=takeover,
     )
+
+
+def _stored(node: Node, has_value: Callable[[Node], bool]) -> Node:
+    """The node whose memory holds `node`: a reshape of something in row-major order is the same bytes."""
+    while node.is_op("reshape") and not has_value(node):
+        node = node.inputs[0]
+    return node
 
 
 def _order(after: Sequence[set[int]]) -> list[int]:

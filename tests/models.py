@@ -1,0 +1,62 @@
+"""The models that tests train: an MLP and LeNet-5, with their data and one step of SGD, the same in every process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import vkgrad as vg
+from vkgrad import nn, optim
+
+
+class LeNet5(nn.Module):
+    """LeCun et al. 1998, with ReLU and max pooling."""
+
+    def __init__(self) -> None:
+        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, padding=2), nn.Conv2d(6, 16, 5)
+        self.pool = nn.MaxPool2d(2)
+        self.fc1, self.fc2, self.fc3 = nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, 10)
+
+    def forward(self, x: vg.Tensor) -> vg.Tensor:
+        x = self.pool(vg.relu(self.conv1(x)))
+        x = self.pool(vg.relu(self.conv2(x)))
+        x = vg.relu(self.fc1(x.reshape((x.shape[0], 400))))
+        return self.fc3(vg.relu(self.fc2(x)))
+
+
+def mlp(hidden: int = 128) -> nn.Module:
+    return nn.Sequential(nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, 10))
+
+
+def batches(count: int, size: int, image: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+    generator = np.random.Generator(np.random.Philox(7))
+    shape = (size, 1, 28, 28) if image else (size, 784)
+    return [
+        (generator.normal(size=shape).astype("f4"), generator.integers(0, 10, size).astype("i4")) for _ in range(count)
+    ]
+
+
+def sgd_step(model: nn.Module, optimizer: optim.Optimizer) -> Callable[[vg.Tensor, vg.Tensor], vg.Tensor]:
+    def step(x: vg.Tensor, y: vg.Tensor) -> vg.Tensor:
+        loss, gradients = vg.value_and_grad(lambda m: nn.cross_entropy(m(x), y))(model)
+        optimizer.update(model, gradients)
+        return loss
+
+    return step
+
+
+def losses(kind: str, steps: int, *, batch: int = 8, jit: bool = False, optimizer: str = "SGD") -> list[float]:
+    """The losses of `steps` training steps from seed 0."""
+    vg.manual_seed(0)
+    model = LeNet5() if kind == "lenet" else mlp()
+    step = sgd_step(model, getattr(optim, optimizer)(model, lr=0.05))
+    if jit:
+        step = vg.jit(step)
+    return [float(step(vg.tensor(x), vg.tensor(y))) for x, y in batches(steps, batch, kind == "lenet")]
+
+
+if __name__ == "__main__":  # so that a second process can be asked for the same bits
+    import sys
+
+    print(" ".join(value.hex() for value in losses(sys.argv[1], int(sys.argv[2]), jit=sys.argv[3] == "jit")))
