@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -63,13 +64,16 @@ def same_shape(name: str) -> Callable[..., Shape]:
 
 
 def quiet(numpy: Callable) -> Callable:
-    """`numpy` without its warnings: overflow, 1/0 and NaN are results here, as they are on a GPU."""
+    """`numpy` without its warnings: overflow, 1/0 and NaN are results here, as they are on a GPU.
 
+    It is there as `__wrapped__` for callers that have turned the warnings off themselves.
+    """
+
+    @wraps(numpy)
     def meaning(*operands: Any, **attributes: Any) -> Any:
         with np.errstate(all="ignore"):
             return numpy(*operands, **attributes)
 
-    meaning.__wrapped__ = numpy  # type: ignore[attr-defined]  for callers that have turned the warnings off
     return meaning
 
 

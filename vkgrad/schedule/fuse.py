@@ -10,7 +10,7 @@ Everything is decided from the layouts of the loads that a node would do (`Loads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -18,11 +18,12 @@ from vkgrad.ir.layout import Layout
 from vkgrad.ir.node import Node, consumers, walk
 from vkgrad.ir.op import Family, Shape
 from vkgrad.ops.contraction import extents_of, summed_labels
-from vkgrad.schedule.chains import Step, apply_step
+from vkgrad.schedule.chains import Open, Step, apply_step
 
 Loads = dict[tuple[Node, Layout], None]  # an ordered set: the anchors a node reads, each through one layout
 
 LARGEST_EXPRESSION = 200  # element-wise ops in one kernel; more makes slow compiles and spills, not speed
+NOWHERE = -(1 << 60)  # an offset that no layout reaches
 LONGEST_ROW = 16384  # a full value after a reduction runs the row again in one workgroup; longer rows want two kernels
 
 
@@ -33,6 +34,7 @@ class Cluster:
     full     extents of the whole iteration space in the root's own axis order; `reduced` are its R axes
     slot     the shape of values that are complete after reducing
     opened   sums and contractions below the root sum that run in the same nest, outermost first
+    inside   with `opened`, the layouts of the loads below them over the root's input, with their leading axes
     """
 
     root: Node
@@ -42,6 +44,7 @@ class Cluster:
     number: int
     members: dict[Node, None] = field(default_factory=dict)
     opened: tuple[Node, ...] = ()
+    inside: tuple[tuple[Layout, int], ...] = ()
     reads: dict[Cluster, None] = field(default_factory=dict)
     leaves: dict[Node, None] = field(default_factory=dict)
     ops: int = 0
@@ -111,6 +114,7 @@ class Fuser:
         self.readers = consumers(self.order)
         self.home: dict[Node, Cluster] = {}
         self.loads: dict[Node, Loads] = {}
+        self.operands: dict[Node, list[Loads]] = {}  # of a contraction, the loads of each side over its own shape
         self.cost: dict[Node, int] = {}  # element-wise ops a floating node repeats wherever it is read
         self.count = 0
 
@@ -207,8 +211,21 @@ class Fuser:
         ):
             self.house(x)
             lookups = self.reading(x)
-        # The lookup's address is not a layout: mark it as reading everything, so that nothing joins across it.
-        self.loads[node] = {(anchor, Layout((), ())): None for anchor, _ in lookups} | dict(self.reading(index))
+        # The views above must suit the part of the address that is a layout. The rest is computed, so the offset is one
+        # that no place has: then nothing is taken for reading where it writes.
+        axis, ones = node.attributes["axis"], (1,) * index.ndim
+        ((anchor, layout),) = lookups
+        rest = Layout(
+            (*layout.extents[:axis], *ones, *layout.extents[axis + 1 :]),
+            (*layout.strides[:axis], *(0 for _ in ones), *layout.strides[axis + 1 :]),
+            NOWHERE,
+        ).expand(node.shape)
+        self.loads[node] = {(anchor, rest): None}
+        own = tuple(e if axis <= a < axis + index.ndim else 1 for a, e in enumerate(node.shape))
+        for anchor, layout in self.reading(index):
+            spread = layout.reshape(own)
+            assert spread is not None, "axes of extent 1 never need a copy"
+            self.loads[node][anchor, spread.expand(node.shape)] = None
         self.cost[node] = 1 + self.cost[index]
 
     # ---- what must exist in memory
@@ -329,10 +346,11 @@ class Fuser:
         full, axes = source.shape, tuple(node.attributes["axes"])
         loads = self.loads[node]
         inner = self._openable(node) if node.is_op("sum") else None
-        if inner is not None:
+        inside = self._seen_inside(node, inner) if inner is not None else None
+        if inner is not None and inside is not None:
             below = self.home.pop(inner)
             cluster = self._new_cluster(node, full, axes, node.shape)
-            cluster.opened = (inner, *below.opened)
+            cluster.opened, cluster.inside = (inner, *below.opened), inside
             cluster.reads, cluster.leaves = dict(below.reads), dict(below.leaves)
             cluster.members[node] = None
             self.home[node] = cluster
@@ -386,6 +404,45 @@ class Fuser:
         # Each inner sum is done again for every place that reads it: fine while few read the same one.
         return inner if node.inputs[0].size <= 4 * inner.size else None
 
+    def _seen_inside(self, node: Node, inner: Node) -> tuple[tuple[Layout, int], ...] | None:
+        """What is loaded below `inner`, over the input of the sum `node`; None where only a copy could do that."""
+        views: list[Step | Open] = []
+        between = node.inputs[0]
+        while between is not inner:
+            views.append(Step(between.op.name, between.attributes))
+            between = between.inputs[0]
+        cluster = self.home[inner]
+        if inner.op.family is Family.REDUCTION:
+            views.append(Open(tuple(inner.attributes["axes"]), inner.shape))
+            loads = cluster.inside if cluster.opened else [(layout, 0) for _, layout in self.loads[inner]]
+        else:
+            labels = [tuple(inner.attributes[name]) for name in ("left", "right", "out")]
+            summed = len(summed_labels(*labels))
+            views.append(Open(tuple(range(inner.ndim, inner.ndim + summed)), inner.shape))
+            loads = [(layout, 0) for layout in self._spread(inner)]
+        seen = []
+        for layout, lead in loads:
+            for step in reversed(views):
+                moved, lead = apply_step(step, layout, lead)
+                if moved is None:
+                    return None
+                layout = moved
+            seen.append((layout, lead))
+        return tuple(seen)
+
+    def _spread(self, node: Node) -> Iterator[Layout]:
+        """The loads of a contraction's operands over its output axes and the summed ones."""
+        left, right, out = (tuple(node.attributes[name]) for name in ("left", "right", "out"))
+        extents = extents_of([source.shape for source in node.inputs], left, right)
+        space = (*out, *summed_labels(left, right, out))
+        for labels, loads in zip((left, right), self.operands[node], strict=True):
+            ones = tuple(extents[label] if label in labels else 1 for label in space)
+            order = sorted(range(len(labels)), key=lambda axis: space.index(labels[axis]))
+            for _, layout in loads:
+                wide = layout.permute(order).reshape(ones)
+                assert wide is not None, "axes of extent 1 never need a copy"
+                yield wide.expand(tuple(extents[label] for label in space))
+
     def _house_contraction(self, node: Node) -> None:
         left, right, out = (tuple(node.attributes[name]) for name in ("left", "right", "out"))
         extents = extents_of([source.shape for source in node.inputs], left, right)
@@ -395,6 +452,7 @@ class Fuser:
             if not self.fusing and not self.is_anchor(source) and self.cost[source]:
                 self.house(source)
         self.loads[node] = self._merged(node.inputs)
+        self.operands[node] = [dict(self.reading(source)) for source in node.inputs]
         self._join(node, self._new_cluster(node, full, reduced, node.shape), self.loads[node])
 
 

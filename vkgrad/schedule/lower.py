@@ -51,6 +51,7 @@ class Lowering:
         self.slots: dict[int, int] = {}  # plan buffer -> local slot
         self.done: dict[Key, int] = {}
         self.steps: dict[tuple[Node, Chain | None], Chain] = {}
+        self.right: dict[tuple[Node, Chain | None], Chain] = {}  # chains of the right operands of contractions
         self.anchors: dict[Node, None] = {}  # nodes that this kernel loads
         self.product: tuple[int, int] | None = None
         kept = [axis for axis in range(len(cluster.full)) if axis not in cluster.reduced]
@@ -123,8 +124,14 @@ class Lowering:
         return self.done[node, chain]
 
     def _elsewhere(self, node: Node) -> bool:
-        home = self.fusion.home.get(node)
-        return self.has_value(node) or node.op.family is Family.LEAF or (home is not None and home is not self.cluster)
+        """Whether this kernel loads `node`.
+
+        A node may have got a home after this cluster had decided to compute it anew: then its kernel may even come
+        later, so what counts is what the cluster recorded.
+        """
+        if self.has_value(node) or node.op.family is Family.LEAF:
+            return True
+        return node in self.cluster.leaves and self.fusion.home.get(node) is not self.cluster
 
     def _needs(self, node: Node, chain: Chain | None) -> list[Key]:
         if self._elsewhere(node):
@@ -156,9 +163,8 @@ class Lowering:
                 summed = len(self._opened_extents(node))
                 outer = Chain(Open(tuple(range(rank, rank + summed)), node.shape), chain)
             self.steps[key] = self._operand_chain(node, sides[0], outer)
-            self.steps[node.inputs[1], self.steps[key]] = self._operand_chain(node, sides[1], outer)
-        first = self.steps[key]
-        return [(node.inputs[0], first), (node.inputs[1], self.steps[node.inputs[1], first])]
+            self.right[key] = self._operand_chain(node, sides[1], outer)
+        return [(node.inputs[0], self.steps[key]), (node.inputs[1], self.right[key])]
 
     def _index_chain(self, node: Node, chain: Chain | None) -> Chain:
         key = (node, chain)

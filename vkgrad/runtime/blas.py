@@ -1,0 +1,225 @@
+"""Contractions on the CPU: operands as matrices, with at most one copy each, then BLAS, then the rest of the kernel.
+
+The window view of a convolution becomes a matrix by that one copy (im2col), a bounded part at a time. This module must
+not know what a convolution is: everything follows from strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from vkgrad.ir.layout import Layout, merge_axes
+from vkgrad.runtime.access import Buffers, Region, parts, shape_of
+from vkgrad.runtime.nest import Program, Space
+from vkgrad.schedule.kernel import Kernel, Load, Reduce
+
+LARGEST_COPY = 2 << 20  # elements of an operand that are rearranged at a time: about the size of a cache
+LARGEST_RESULT = 16 << 20  # elements of the product that wait for what follows it
+LEAST_PRODUCT = 1 << 14  # multiplications in one call of BLAS below which calling it for each outer place is slower
+MOST_KEPT = 16  # parts whose programs are kept between runs
+
+
+class Contraction:
+    """Runs a kernel that is marked as a product.
+
+    Its axes are sorted into `lead` (one BLAS call each), `rows`, `columns` and `inner`, so that the result comes out in
+    the order in which it is stored.
+    """
+
+    def __init__(self, kernel: Kernel):
+        assert kernel.product is not None
+        self.space = space = Space.of(kernel)
+        self.product = kernel.product
+        self.reduce = next(i for i, instruction in enumerate(space.code) if isinstance(instruction, Reduce))
+        self._arrange(kernel)
+        self._plan_copies()
+        regions = self._regions()
+        keep = sum(len(inner) for _, inner in regions) <= MOST_KEPT
+        self.pieces: list[Callable[[], Piece]] = []
+        for region, inner in regions:
+            if keep:
+                piece = Piece(self, region, inner)
+                self.pieces.append(lambda piece=piece: piece)  # type: ignore[misc]
+            else:
+                self.pieces.append(lambda region=region, inner=inner: Piece(self, region, inner))  # type: ignore[misc]
+
+    def __call__(self, buffers: Buffers) -> None:
+        for piece in self.pieces:
+            piece()(buffers)
+
+    # ---- decisions
+    def _arrange(self, kernel: Kernel) -> None:
+        product, extents = self.product, self.space.extents
+        ends = (product.batch, product.batch + product.m, kernel.parallel, len(kernel.extents))
+        batch, m, n, k = (list(range(s, e)) for s, e in zip((0, *ends[:-1]), ends, strict=True))
+        stored = self.space.stores[0].layout.strides
+        for group in (batch, m, n):
+            group.sort(key=lambda axis: -abs(stored[axis]))
+        # The group with the innermost axis of the result gives its columns; its axes outside the other group lead.
+        swapped = bool(m) and (not n or abs(stored[m[-1]]) < abs(stored[n[-1]]))
+        rows, columns = (n, m) if swapped else (m, n)
+        outside = [a for a in columns if rows and abs(stored[a]) > abs(stored[rows[0]])]
+        size = prod(extents[a] for a in (*rows, *columns, *k) if a not in outside)
+        if size < LEAST_PRODUCT:
+            outside = []
+        self.lead = [*batch, *outside]
+        self.rows, self.columns = rows, [a for a in columns if a not in outside]
+        sides = (product.right, product.left) if swapped else (product.left, product.right)
+        self.sides = ((sides[0], self.rows), (sides[1], self.columns))
+        large = max(self.sides, key=lambda side: prod(extents[a] for a in side[1]))[0]
+        strides = self._layout(large).strides
+        self.inner = sorted(k, key=lambda axis: -abs(strides[axis]))
+
+    def _layout(self, side: int) -> Layout:
+        """The layout of the largest load below an operand, which says how the operand lies in memory."""
+        loads = [self.space.code[i] for i in self.space.needs([side])]
+        layouts = [i.layout for i in loads if isinstance(i, Load)]
+        blank = Layout(self.space.extents, (0,) * len(self.space.extents))
+        return max(layouts, key=lambda layout: prod(shape_of(layout)), default=blank)
+
+    def _plan_copies(self) -> None:
+        """For each side, whether its own axes come last in its matrix, and how many elements a copy would have."""
+        self.own_last: list[bool] = []
+        self.copied: list[int] = []
+        for side, own in self.sides:
+            layout = self._layout(side)
+            runs = [_run(layout, axes) for axes in (own, self.inner)]
+            flat = not layout.guards and all(_merged(layout, axes) is not None for axes in (own, self.inner))
+            self.own_last.append(runs[0] > runs[1])
+            moving = [a for a in (*self.lead, *own, *self.inner) if a not in self.lead or shape_of(layout)[a] > 1]
+            self.copied.append(0 if flat and max(runs) > 1 else prod(self.space.extents[a] for a in moving))
+
+    def _regions(self) -> list[tuple[Region, list[Region]]]:
+        """Parts of P, and for each the parts of R whose products are added up."""
+        extents = self.space.extents
+        result = prod(extents[a] for a in (*self.lead, *self.rows, *self.columns))
+        side = max((0, 1), key=lambda s: self.copied[s])
+        count = -(-self.copied[side] // LARGEST_COPY)
+        own = self.sides[side][1]
+        width = prod(extents[a] for a in self.lead)
+        outer = max(min(count, width), -(-result // LARGEST_RESULT))
+        rest = -(-count // max(outer, 1))
+        along_inner = prod(extents[a] for a in self.inner) > prod(extents[a] for a in own)
+        if rest > 1 and not along_inner:
+            outer, rest = outer * rest, 1
+        regions = []
+        for region in parts(extents, [*self.lead, *own], outer):
+            inner = list(parts(extents, self.inner, rest))
+            axes = self.inner
+            cut = [_joined(region, part, axes) for part in inner]
+            regions.append((region, cut))
+        return regions
+
+
+def _joined(region: Region, other: Region, axes: Sequence[int]) -> Region:
+    """`region`, along `axes` as `other`."""
+    for axis in axes:
+        region = region.along(axis, other.starts[axis], other.counts[axis], other.steps[axis])
+    return region
+
+
+def _run(layout: Layout, axes: Sequence[int]) -> int:
+    """How many neighbours in memory a copy that walks `axes` last reads in one go."""
+    run = 1
+    for axis in reversed(axes):
+        extent, stride = layout.extents[axis], abs(layout.strides[axis])
+        if extent == 1:
+            continue
+        if stride != run:
+            break
+        run *= extent
+    return run
+
+
+def _merged(layout: Layout, axes: Sequence[int]) -> int | None:
+    """The stride of `axes` as one axis, or None where they are more."""
+    extents, (strides,) = merge_axes([layout.extents[a] for a in axes], [[layout.strides[a] for a in axes]])
+    return None if len(extents) > 1 else strides[0] if strides else 1
+
+
+class Piece:
+    """One part of P: the products over the parts of R, then epilogue and stores."""
+
+    def __init__(self, whole: Contraction, region: Region, inner: Sequence[Region]):
+        space = whole.space.within(region)
+        parts_of_space = [whole.space.within(part) for part in inner]
+        self.pairs = [
+            tuple(
+                matrix(part, side, (whole.lead, own, whole.inner), own_last, left=number == 0)
+                for number, ((side, own), own_last) in enumerate(zip(whole.sides, whole.own_last, strict=True))
+            )
+            for part in parts_of_space
+        ]
+        self.reduce = whole.reduce
+        order = [*whole.lead, *whole.rows, *whole.columns]
+        self.unpacked = tuple(space.extents[a] for a in order)
+        self.back = tuple(order.index(a) for a in sorted(order))
+        self.shape = tuple(1 if a in space.reduced else e for a, e in enumerate(space.extents))
+        self.direct = self._direct(whole, space)
+        self.finish = None if self.direct else Program(space, given={whole.reduce: self.shape})
+
+    def _direct(self, whole: Contraction, space: Space) -> Callable[[Buffers], np.ndarray] | None:
+        """The result's place in memory as an array that BLAS can write to, if nothing follows the product."""
+        if len(space.stores) != 1 or space.stores[0].value != whole.reduce:
+            return None
+        store = space.stores[0]
+        layout, dtype = store.layout, store.dtype.numpy
+        rows, columns = (prod(space.extents[a] for a in axes) for axes in (whole.rows, whole.columns))
+        across, along = _merged(layout, whole.rows), _merged(layout, whole.columns)
+        across = columns if rows == 1 else across
+        if across is None or along != 1 or across < columns:
+            return None
+        shape = (*(space.extents[a] for a in whole.lead), rows, columns)
+        strides = tuple(s * dtype.itemsize for s in (*(layout.strides[a] for a in whole.lead), across, along))
+        slot, offset = store.slot, layout.offset * dtype.itemsize
+        return lambda buffers: np.ndarray(shape, dtype, buffers[slot], offset, strides)
+
+    def __call__(self, buffers: Buffers) -> None:
+        first, *others = self.pairs
+        out = self.direct(buffers) if self.direct else None
+        total = np.matmul(first[0](buffers), first[1](buffers), out=out)
+        for left, right in others:
+            total += np.matmul(left(buffers), right(buffers))
+        if self.finish is not None:
+            total = total.reshape(self.unpacked).transpose(self.back).reshape(self.shape)
+            self.finish.values(buffers, {self.reduce: total})
+
+
+def matrix(
+    space: Space, side: int, axes: tuple[Sequence[int], Sequence[int], Sequence[int]], own_last: bool, left: bool
+) -> Callable[[Buffers], np.ndarray]:
+    """An operand as (*lead, rows, columns): `own` by `inner` on the left, `inner` by `own` on the right.
+
+    It is copied only where BLAS could not read it in place, and then so that `own` is walked last if `own_last`.
+    """
+    lead, own, inner = axes
+    program = Program(space, [side])
+    shape = program.shapes[side]
+    full = tuple(1 if a in lead and shape[a] == 1 else e for a, e in enumerate(space.extents))
+    unused = [a for a in range(len(full)) if a not in (*lead, *own, *inner)]
+    full = tuple(1 if a in unused else e for a, e in enumerate(full))
+    order = (*unused, *lead, *((*inner, *own) if own_last else (*own, *inner)))
+    sizes = [prod(full[a] for a in group) for group in ((inner, own) if own_last else (own, inner))]
+    packed = (*(full[a] for a in lead), *sizes)
+    transposed = own_last == left
+    widen = full != shape
+
+    def read(buffers: Buffers) -> np.ndarray:
+        value = program.values(buffers)[side]
+        if widen:
+            value = np.broadcast_to(value, full)
+        flat = value.transpose(order).reshape(packed)
+        if not _readable(flat):
+            flat = flat.copy()
+        return flat.swapaxes(-1, -2) if transposed else flat
+
+    return read
+
+
+def _readable(array: np.ndarray) -> bool:
+    """Whether BLAS can read the last two axes where they are: one of them dense, the other further apart than that."""
+    (rows, columns), (across, along), size = array.shape[-2:], array.strides[-2:], array.itemsize
+    return (along == size and across >= columns * size) or (across == size and along >= rows * size)

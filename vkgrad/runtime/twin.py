@@ -1,0 +1,56 @@
+"""The NumPy twin: runs the kernels of a plan on the CPU, by the same `Kernel` records as every other device.
+
+`prepare` does all thinking about shapes once and returns a closure that runs quickly and often. It must not know nodes,
+plans or tensors. Warnings about overflow and NaN are for the caller to turn off, once for all kernels of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from vkgrad.runtime.access import Buffers, parts
+from vkgrad.runtime.blas import Contraction
+from vkgrad.runtime.nest import Program, Space
+from vkgrad.schedule.kernel import Kernel
+
+LARGEST_VALUE = 4 << 20  # elements of the largest array that a part of a nest computes; a few such live at once
+MOST_KEPT = 16  # parts of a nest whose programs are kept; those of a longer list are made anew in each run
+FEW_TERMS = 64  # up to here the reduced axes come first: arrays of many places are then joined, not many short rows
+
+
+def prepare(kernel: Kernel) -> Callable[[Buffers], None]:
+    """A function that runs `kernel` on flat arrays, one per slot.
+
+    A boolean array is `np.bool_`; every array has exactly the type that the kernel says. Stores may alias loads of the
+    same places.
+    """
+    if kernel.product is not None:
+        return Contraction(kernel)
+    order = list(range(len(kernel.extents)))
+    if kernel.terms <= FEW_TERMS:
+        order = [*order[kernel.parallel :], *order[: kernel.parallel]]
+    return in_parts(Space.of(kernel, order))
+
+
+def in_parts(space: Space) -> Callable[[Buffers], None]:
+    """Runs a space as a whole, or where its values are large, part after part."""
+    largest = [max(extents) for extents in zip(*space.shapes(), strict=True)]
+    size = max(prod(shape) for shape in space.shapes())
+    if size <= LARGEST_VALUE:
+        return Program(space)
+    parallel = [axis for axis in range(len(space.extents)) if axis not in space.reduced]
+    regions = list(parts(space.extents, [a for a in parallel if largest[a] > 1], -(-size // LARGEST_VALUE)))
+    if len(regions) <= MOST_KEPT:
+        programs = [Program(space.within(region)) for region in regions]
+
+        def run(buffers: Buffers) -> None:
+            for program in programs:
+                program(buffers)
+    else:
+
+        def run(buffers: Buffers) -> None:
+            for region in regions:
+                Program(space.within(region))(buffers)
+
+    return run
