@@ -3,6 +3,8 @@
 Importing it opens no device; the first value that is needed does.
 """
 
+from typing import TYPE_CHECKING
+
 from vkgrad import data, functions, indexing, nn, optim, random, testing, tree, updates
 from vkgrad.counters import counting, stats
 from vkgrad.custom_rules import custom_vjp, stop_gradient
@@ -18,8 +20,23 @@ from vkgrad.tensor import Tensor, asarray, eval, tensor
 
 __all__ = [
     *functions.__all__,
-    "Tensor", "asarray", "bool_", "counting", "custom_vjp", "data", "default_device", "devices", "eval", "float32", "float64",
-    "flush", "functions", "grad", "hessian", "host_policy", "hvp", "indexing", "int32", "jacobian", "jit", "jvp",
+    "Tensor", "asarray", "bool_", "counting", "custom_vjp", "data", "default_device", "devices", "eval",
+    "float32", "float64", "flush", "functions", "grad", "hessian", "host_policy", "hvp", "indexing", "int32", "jacobian", "jit", "jvp",
     "linearize", "load", "manual_seed", "nn", "no_grad", "optim", "plan", "random", "save", "set_device", "stats",
     "stop_gradient", "synchronize", "tensor", "testing", "tree", "uint32", "updates", "value_and_grad", "vjp",
+    "to_networkx", "viz",
 ]  # fmt: skip
+
+if TYPE_CHECKING:
+    from vkgrad import viz
+    from vkgrad.viz import to_networkx
+
+
+def __getattr__(name: str) -> object:
+    """`viz` and `to_networkx` are imported at their first use, because networkx takes longer than all the rest."""
+    if name not in ("viz", "to_networkx"):
+        raise AttributeError(f"module 'vkgrad' has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module("vkgrad.viz")
+    return module if name == "viz" else module.to_networkx
