@@ -82,7 +82,7 @@ def _numpy_pow(x: Any, y: Any) -> Any:
     if x.dtype.kind == "f":
         return np.power(x, y)
     # NumPy refuses integers to negative powers. A kernel cannot raise, so they are 1/x**-y without its fraction.
-    whole = np.power(x, np.maximum(y, 0))
+    whole = np.power(x, np.maximum(y, y.dtype.type(0)))
     if x.dtype.kind == "u":
         return whole
     odd = np.where(y % 2 == 0, 1, x)
