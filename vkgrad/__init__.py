@@ -21,7 +21,8 @@ from vkgrad.tensor import Tensor, asarray, eval, tensor
 __all__ = [
     *functions.__all__,
     "Tensor", "asarray", "bool_", "counting", "custom_vjp", "data", "default_device", "devices", "eval",
-    "float32", "float64", "flush", "functions", "grad", "hessian", "host_policy", "hvp", "indexing", "int32", "jacobian", "jit", "jvp",
+    "float32", "float64", "flush", "functions", "grad", "hessian", "host_policy", "hvp", "indexing", "int32",
+    "jacobian", "jit", "jvp",
     "linearize", "load", "manual_seed", "nn", "no_grad", "optim", "plan", "random", "save", "set_device", "stats",
     "stop_gradient", "synchronize", "tensor", "testing", "tree", "uint32", "updates", "value_and_grad", "vjp",
     "to_networkx", "viz",

@@ -77,8 +77,8 @@ def graph(*values: Any) -> Picture:
     merged = _merge_views(drawn)
     if len(drawn) > MOST_BOXES:
         raise ConfigError(
-            f"graph: {len(drawn)} boxes are too many to draw (at most {MOST_BOXES}); evaluate what it is made of first, "
-            "draw vg.viz.plan, or take vg.to_networkx"
+            f"graph: {len(drawn)} boxes are too many to draw (at most {MOST_BOXES}); "
+            "evaluate what it is made of first, draw vg.viz.plan, or take vg.to_networkx"
         )
     boxes: dict[Hashable, Box] = {}
     for node, data in drawn.nodes(data=True):
