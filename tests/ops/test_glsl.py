@@ -21,7 +21,7 @@ from vkgrad.codegen.render import functions, used_functions
 from vkgrad.ir.dtypes import ANY, DTYPES, DType
 from vkgrad.ir.op import OPS, Op
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.swiftshader]
 
 TARGET = glslang.Target.VULKAN_1_1
 NAMES = "xyzw"
