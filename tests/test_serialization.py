@@ -41,7 +41,9 @@ def test_everything_comes_back_bit_for_bit(tmp_path) -> None:
 def test_views_are_saved_as_they_look(tmp_path) -> None:
     path = tmp_path / "views.safetensors"
     matrix = chirp((3, 4), 1.0, 0.2)
-    vg.save({"t": matrix.T, "flipped": matrix[::-1, ::2], "tensor": vg.tensor(matrix).T, "big": matrix.astype(">f4")}, path)
+    vg.save(
+        {"t": matrix.T, "flipped": matrix[::-1, ::2], "tensor": vg.tensor(matrix).T, "big": matrix.astype(">f4")}, path
+    )
     loaded = safetensors.numpy.load_file(path)
     assert np.array_equal(loaded["t"], matrix.T)
     assert np.array_equal(loaded["flipped"], matrix[::-1, ::2])

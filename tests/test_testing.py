@@ -7,6 +7,7 @@ import pytest
 
 import vkgrad as vg
 from tests.golden.patterns import chirp
+from vkgrad.counters import count_host
 from vkgrad.errors import DifferentiationError
 from vkgrad.testing import check_grads
 
@@ -110,3 +111,22 @@ def test_not_a_number_fails() -> None:
 def test_mistakes_are_refused(call, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_what_runs_on_the_device_passes_and_comes_back() -> None:
+    result = vg.testing.assert_on_device(lambda x: {"sum": x.sum(), "count": 3}, vg.tensor(X))
+    assert float(result["sum"]) == pytest.approx(float(X.sum()), rel=1e-5) and result["count"] == 3
+
+
+def test_host_work_fails() -> None:
+    def partly(x: vg.Tensor) -> vg.Tensor:
+        count_host("exp", 2, "float64", 48)  # what the engine calls for an operation that the host computes
+        return x + 1
+
+    with pytest.raises(AssertionError, match="partly ran partly on the host"):
+        vg.testing.assert_on_device(partly, vg.tensor(X))
+
+
+def test_computing_nothing_fails() -> None:
+    with pytest.raises(AssertionError, match="computed nothing on the device"):
+        vg.testing.assert_on_device(lambda x: x, vg.tensor(X))
