@@ -187,7 +187,7 @@ def test_float64_can_be_switched_off() -> None:
 
 def test_devices_by_name_and_the_two_together() -> None:
     assert vg.devices()[-1] == "cpu"
-    with pytest.raises(NoDeviceError, match="no Vulkan device 'no such thing'.*always 'cpu'"):
+    with pytest.raises(NoDeviceError, match=r"no Vulkan device 'no such thing'.*always 'cpu'"):
         engine.device("no such thing")
     here = vg.tensor(array(3))
     with config.override(device="cpu"):

@@ -1,7 +1,7 @@
 """What was done and where: counts that tests and benchmarks assert before they look at values or a stopwatch.
 
-`stats()` counts since the start of the process. `counting()` counts what its own thread does inside a block; blocks nest.
-This module must not know what it counts.
+`stats()` counts since the start of the process. `counting()` counts what its own thread does inside a block; blocks
+nest. This module must not know what it counts.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ from vkgrad.codegen import cache
 from vkgrad.config import config
 from vkgrad.counters import count, count_host
 from vkgrad.errors import NoDeviceError, UnsupportedError, VkgradError
-from vkgrad.ir import build, node as node_module
+from vkgrad.ir import build
+from vkgrad.ir import node as node_module
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import Family
@@ -64,6 +65,7 @@ values: WeakKeyDictionary[Node, Value] = WeakKeyDictionary()  # a node with a va
 pending: WeakValueDictionary[int, Any] = WeakValueDictionary()
 on_flush: list[Callable[[Plan | None, Recording], None]] = []
 lock = threading.RLock()
+
 
 class Trace(Protocol):
     """Who watches tensors while a function is recorded instead of run (see `vkgrad.jit`)."""
@@ -161,7 +163,7 @@ def put(array: np.ndarray, dtype: DType) -> Node:
     target = device()
     node = leaf(array.shape, dtype)
     stored = np.array(array, dtype.numpy, copy=True, order="C")
-    values[node] = Value(target, None, node.size * dtype.size_bytes, source=stored)
+    values[node] = Value(target, None, node.size * dtype.size_bytes, source=stored if node.size else None)
     return node
 
 
@@ -182,7 +184,9 @@ def has_value(node: Node) -> bool:
 
 
 # ---- plans
-def plan_for(targets: Sequence[Node], target: Device, replaces: dict[int, int] | None = None) -> tuple[Plan, Any, list[Node]]:
+def plan_for(
+    targets: Sequence[Node], target: Device, replaces: dict[int, int] | None = None
+) -> tuple[Plan, Any, list[Node]]:
     """The plan and executable for `targets`, from the cache where a graph of this structure was seen before."""
     key, leaves = structure(targets, has_value)
     settings = (id(target), config.fuse, config.cse, tuple((replaces or {}).items()))
@@ -291,6 +295,7 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
         )
     memory: dict[int, Memory] = {}
     made: dict[int, Value] = {}
+    results: dict[Node, Value] = {}
     copies: list[tuple[Memory, Memory, int]] = []
     needed = dict.fromkeys(values[node] for node in (*leaves, *read) if node in values)
     waiting = [value for value in needed if value.source is not None]
@@ -302,25 +307,29 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
             elif buffer.kind == "output":
                 made[number] = Value(own, own.allocate(buffer.size_bytes), buffer.size_bytes)
                 memory[number] = made[number].memory
-        for node, number in zip(targets, plan.outputs, strict=True):
-            assert number is not None
-            found = made.get(number) or values[leaves[plan.buffers[number].index]]
-            if found.fixed:
-                copy = Value(own, own.allocate(found.size_bytes), found.size_bytes)
-                copies.append((copy.memory, found.memory, found.size_bytes))
-                found = copy
-            values[node] = found
-    downloads = [(values[node].memory, values[node].size_bytes) for node in read]
+        for node, output in zip(targets, plan.outputs, strict=True):
+            assert output is not None, "empty targets never reach a plan"
+            value = made.get(output) or values[leaves[plan.buffers[output].index]]
+            if value.fixed:
+                copy = Value(own, own.allocate(value.size_bytes), value.size_bytes)
+                copies.append((copy.memory, value.memory, value.size_bytes))
+                value = copy
+            results[node] = value
+    fetched = [results.get(node) or values[node] for node in read]
+    downloads = [(value.memory, value.size_bytes) for value in fetched]
     recording = own.record(Job(executable, memory, uploads, copies, downloads))
-    for number, value in enumerate(waiting):
+    for position, value in enumerate(waiting):
         assert value.source is not None
-        recording.write(number, value.source)
-        value.source = None
+        recording.write(position, value.source)
     submit(plan, recording)
+    # Only now: had anything failed, every tensor would still be as it was.
+    values.update(results)
+    for value in waiting:
+        value.source = None
+    for position, value in enumerate(fetched):
+        value.landed = (recording, position)
     count(flushes=1)
     _built = 0
-    for number, node in enumerate(read):
-        values[node].landed = (recording, number)
 
 
 def submit(plan: Plan | None, recording: Recording) -> None:

@@ -1,8 +1,8 @@
 """`vg.jit`: record a function once per input structure, then replay the recording.
 
-The first call with inputs of some structure runs the Python function on placeholders and records everything it computes
-as one sequence: upload of the arguments, kernels, read-back of small results. Every later call writes the arguments into
-mapped memory and submits that sequence. No graph is built, nothing is scheduled, compiled or allocated.
+The first call with inputs of some structure runs the Python function on placeholders and records everything it
+computes as one sequence: upload of the arguments, kernels, read-back of small results. Every later call writes the
+arguments into mapped memory and submits that sequence. No graph is built, nothing is scheduled, compiled or allocated.
 
 Tensors that the function assigns to (the parameters and the state of an optimiser) are updated in place. A few
 recordings of the same step take turns, so that the host runs ahead of the device. This module must not know kernels.
@@ -35,6 +35,9 @@ SMALL_BYTES = 1 << 16  # results up to this size travel back with the step itsel
 MANY_TRACES = 8  # more than this of one function deserves a warning
 
 
+Owner = Callable[[], "Tensor | None"]  # a weak reference to a tensor
+
+
 @dataclass
 class State:
     """A tensor outside the function that it reads, and perhaps assigns to: always in the same memory.
@@ -42,7 +45,7 @@ class State:
     `references` is how many references to its leaf there are when nobody but the tensor and its recording hold it.
     """
 
-    handle: ref[Tensor]
+    handle: Owner
     node: Node
     value: engine.Value
     assigned: bool
@@ -79,8 +82,8 @@ class Trace:
 def jit(function: Callable[..., Any]) -> Jitted:
     """Record `function` once per structure, shapes and types of its inputs, then replay the recording.
 
-    Arguments may be tensors, NumPy arrays, modules, optimisers, Python values, and nestings of these in dicts, lists and
-    tuples. A Python value is part of the structure: another value records anew (`.explain()` says why). Tensors outside
+    Arguments may be tensors, NumPy arrays, modules, optimisers, Python values, and nestings of these in dicts, lists
+    and tuples. A Python value is part of the structure: another value records anew (`.explain()` says why). Tensors outside
     that the function assigns to are updated in place.
 
     Raises:
@@ -119,8 +122,8 @@ class Jitted:
             self.reasons.append(_difference(next(reversed(self.steps)), key))
             if len(self.steps) == MANY_TRACES:
                 warnings.warn(
-                    f"{getattr(self.function, '__name__', 'a function')} was recorded {MANY_TRACES + 1} times; the last "
-                    f"time because {self.reasons[-1]}. Pass what varies as an array.",
+                    f"{getattr(self.function, '__name__', 'a function')} was recorded {MANY_TRACES + 1} times; the "
+                    f"last time because {self.reasons[-1]}. Pass what varies as an array.",
                     stacklevel=3,
                 )
         step = self.steps[key] = Step(self.function, arguments, named)
@@ -181,9 +184,7 @@ class Step:
         _, order = engine.structure(targets, engine.has_value)
         position = {node: number for number, node in enumerate(order)}
         first = len(outputs)
-        replaces = {
-            first + number: position[old] for number, (_, old, _) in enumerate(assigned) if old in position
-        }
+        replaces = {first + number: position[old] for number, (_, old, _) in enumerate(assigned) if old in position}
         self.plan, self.executable, self.leaves = engine.plan_for(targets, self.device, replaces)
         unknown = [n for n in self.leaves if n not in known and n not in self.placeholders]
         if unknown:
@@ -194,7 +195,7 @@ class Step:
         for node in dict.fromkeys((*self.leaves, *(old for _, old, _ in assigned))):
             if node in self.placeholders:
                 continue
-            owner = ref(handles[node]) if node in handles else engine.owners.get(node, _nobody)
+            owner: Owner = ref(handles[node]) if node in handles else engine.owners.get(node, _nobody)
             self.states.append(State(owner, node, known[node], node in handles))
         self.places = {state.node: state for state in self.states}
         self.new_states = [(self.places[old], first + number) for number, (_, old, _) in enumerate(assigned)]
@@ -236,9 +237,10 @@ class Step:
                 made[number] = engine.Value(device, device.allocate(buffer.size_bytes), buffer.size_bytes)
                 memory[number] = made[number].memory
 
-        def where(target: int) -> tuple[Memory, int] | None:
+        def where(target: int) -> tuple[Memory, int, int] | None:
+            """The memory of a target, its bytes, and its buffer's number; None if it is empty."""
             number = plan.outputs[target]
-            return None if number is None else (memory[number], plan.buffers[number].size_bytes)
+            return None if number is None else (memory[number], plan.buffers[number].size_bytes, number)
 
         copies: list[tuple[Memory, Memory, int]] = []
         results: list[engine.Value] = []
@@ -247,16 +249,15 @@ class Step:
             if found is None:
                 results.append(engine.Value(device, None, 0))
                 continue
-            number = plan.outputs[target]
-            value = made.pop(number, None)  # type: ignore[arg-type]  a second output of the same value gets a copy
-            if value is None:
+            value = made.pop(found[2], None)
+            if value is None:  # a second result with the same value, or one that is an argument, gets a copy
                 value = engine.Value(device, device.allocate(found[1]), found[1])
                 copies.append((value.memory, found[0], found[1]))
             results.append(value)
         for state, target in self.new_states:
             found = where(target)
             if found is not None and found[0] is not state.value.memory:
-                copies.append((state.value.memory, *found))
+                copies.append((state.value.memory, found[0], found[1]))
         uploads = [
             (place, node.size * node.dtype.size_bytes)
             for place, node, host in zip(self.arguments, self.placeholders, from_host, strict=True)
@@ -325,22 +326,18 @@ class Step:
             engine.evaluate([handle.node])
         new = engine.values[handle.node]
         if new is not state.value and new.size_bytes:
-            job = Job(None, uploads=[(state.value.memory, new.size_bytes)]) if new.source is not None else Job(
-                None, copies=[(state.value.memory, new.memory, new.size_bytes)])  # fmt: skip
-            if not state.assigned and not state.value.fixed:
-                # Somebody else may still hold the old value.
-                state.value = engine.Value(self.device, self.device.allocate(new.size_bytes), new.size_bytes, fixed=True)
-                job = Job(None, [], *self._moved(job, state.value.memory))
+            if not state.value.fixed:  # somebody else may still hold the old value in this memory: take another
+                memory = self.device.allocate(new.size_bytes)
+                state.value = engine.Value(self.device, memory, new.size_bytes, fixed=True)
                 self.rings.clear()
-            recording = self.device.record(job)
             if new.source is not None:
+                recording = self.device.record(Job(None, uploads=[(state.value.memory, new.size_bytes)]))
                 recording.write(0, new.source)
+            else:
+                copy = (state.value.memory, new.memory, new.size_bytes)
+                recording = self.device.record(Job(None, copies=[copy]))
             engine.submit(None, recording)
         self._renew(state, handle)
-
-    @staticmethod
-    def _moved(job: Job, memory: Memory) -> tuple[list, list]:
-        return [(memory, size) for _, size in job.uploads], [(memory, source, size) for _, source, size in job.copies]
 
     def _renew(self, state: State, handle: Tensor | None = None) -> None:
         """Give a tensor that was updated in place a new leaf: whoever holds the old one meant the old value."""
@@ -348,14 +345,15 @@ class Step:
         if handle is None:
             return
         fresh = leaf(state.node.shape, state.node.dtype)
-        engine.values.pop(state.node, None)
+        if engine.values.get(state.node) is state.value:
+            del engine.values[state.node]
         engine.values[fresh] = state.value
         self.places.pop(state.node, None)
         self.leaves = [fresh if node is state.node else node for node in self.leaves]
         state.node = fresh
         self.places[fresh] = state
         handle.node = fresh
-        engine.owners[fresh] = state.handle
+        engine.owners[fresh] = ref(handle)
 
     def _results(self, slot: Slot) -> Any:
         tensors: list[Tensor] = []

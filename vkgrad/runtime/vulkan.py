@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -65,7 +65,9 @@ class VulkanDevice:
         name = f"pipelines-{info['vendor_id']:x}-{info['device_id']:x}-{info['driver_version']:x}.bin"
         self.cache_file = config.cache_dir / name
         self.native.load_cache(str(self.cache_file))
-        atexit.register(self.save_cache)  # after the native part's own registration, so it runs before its devices close
+        atexit.register(
+            self.save_cache
+        )  # after the native part's own registration, so it runs before its devices close
         if self.software:
             warnings.warn(
                 f"vkgrad runs on {self.name}, Vulkan in software: correct, but slower than NumPy. "
@@ -174,7 +176,7 @@ class VulkanRecording:
             self.open.finish()
             self.open = None
 
-    def _barrier(self, kind: str) -> None:
+    def _barrier(self, kind: Literal["compute", "full", "host"]) -> None:
         """Order what follows after what came before; a new plan begins with such a barrier anyway."""
         if self.open is not None:
             self.open.barrier(kind)

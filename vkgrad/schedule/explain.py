@@ -79,8 +79,10 @@ def explain(plan: Plan, row: Any = None) -> str:
     for number, kernel in enumerate(kernels):
         space = "x".join(map(str, kernel.parallel)) or "1"
         if kernel.reduced:
-            space += f" sum over {'x'.join(map(str, kernel.reduced))}" if kernel.kind == "contraction" else (
-                f" over {'x'.join(map(str, kernel.reduced))}"
+            space += (
+                f" sum over {'x'.join(map(str, kernel.reduced))}"
+                if kernel.kind == "contraction"
+                else (f" over {'x'.join(map(str, kernel.reduced))}")
             )
         where = f" [{kernel.row}]" if kernel.row else ""
         lines.append(

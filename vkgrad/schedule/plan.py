@@ -25,7 +25,8 @@ from vkgrad.schedule.simplify import simplify
 class PlanBuffer:
     """A buffer of the plan.
 
-    kind   "input" (its `index`th leaf), "output" (of its `index`th target) or "temporary" (at `index` bytes of the arena)
+    kind   "input" (its `index`th leaf), "output" (of its `index`th target) or "temporary" (at `index` bytes of the
+           arena)
     """
 
     kind: str
