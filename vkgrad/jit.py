@@ -83,8 +83,8 @@ def jit(function: Callable[..., Any]) -> Jitted:
     """Record `function` once per structure, shapes and types of its inputs, then replay the recording.
 
     Arguments may be tensors, NumPy arrays, modules, optimisers, Python values, and nestings of these in dicts, lists
-    and tuples. A Python value is part of the structure: another value records anew (`.explain()` says why). Tensors outside
-    that the function assigns to are updated in place.
+    and tuples. A Python value is part of the structure: another value records anew (`.explain()` says why). Tensors
+    outside that the function assigns to are updated in place.
 
     Raises:
         VkgradError: the function reads a value that depends on its arguments.

@@ -2,8 +2,8 @@
 
 A `Kernel` is a list of instructions in single-assignment form over an iteration space whose axes are first the
 parallel ones (P), then the reduced ones (R). An instruction is *full* when its value differs along R; a `Reduce` turns
-a full value into one per place of P. A plain element-wise kernel has no R; softmax over rows has two reductions one after the other;
-a matrix product is a `Reduce` of a product, marked so that faster template rows can claim it.
+a full value into one per place of P. A plain element-wise kernel has no R; softmax over rows has two reductions one
+after the other; a matrix product is a `Reduce` of a product, marked so that faster template rows can claim it.
 
 This module must not know GLSL, devices or buffers: buffers are slot numbers.
 """
