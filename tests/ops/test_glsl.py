@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ops.test_records import ATTRIBUTES, ELEMENTWISE, INTEGERS, operand_dtypes, takes
+from tests.ops.op_cases import ATTRIBUTES, ELEMENTWISE, INTEGERS, operand_dtypes, takes
 from tests.tolerances import distance, ulps_of
 from vkgrad.codegen import glslang
 from vkgrad.codegen.render import functions, used_functions

@@ -52,7 +52,7 @@ class Op:
     shape      (input shapes, **attributes) -> output shape; raises `ShapeError`
     dtype      (input dtypes, **attributes) -> output dtype; raises `DTypeError`
     numpy      (*arrays, **attributes) -> array: the meaning
-    glsl       for element-wise ops, the expression with {x}, {y}, {z}, {w}, {type} and attributes; None for families with a template
+    glsl       for element-wise ops, the expression over {x}, {y}, {z}, {w}, {type} and the attributes; else None
     grad       (g, out, *inputs, **attributes) -> one node or ZERO per input; or ZERO or NOT_DIFFERENTIABLE for all
     samples    where tests and benchmarks look; see `vkgrad.ops.samples`
     layout     for views, (Layout, **attributes) -> Layout, or None where only a copy can do it

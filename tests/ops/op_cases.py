@@ -1,0 +1,37 @@
+"""What the tests of ops derive from the records: which types each takes, with which attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkgrad import ops  # noqa: F401  fills OPS
+from vkgrad.errors import DTypeError
+from vkgrad.ir.dtypes import DTYPES, DType
+from vkgrad.ir.op import OPS, Family, Op
+
+ELEMENTWISE = [op for op in OPS.values() if op.family is Family.ELEMENTWISE]
+ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
+    "polygamma": [{"order": 1}, {"order": 2}, {"order": 3}],
+    "threefry": [{"word": 0}, {"word": 1}],
+    "cast": [{"type": name} for name in DTYPES],
+}
+
+
+def operand_dtypes(op: Op, dtype: DType) -> list[DType]:
+    return [DTYPES["bool"], dtype, dtype] if op.name == "where" else [dtype] * op.arity
+
+
+def takes(op: Op, dtype: DType) -> bool:
+    try:
+        op.dtype(operand_dtypes(op, dtype), **ATTRIBUTES.get(op.name, [{}])[0])
+    except DTypeError:
+        return False
+    return True
+
+
+# Whole numbers where something happens: shifts of 32, overflow, the ends of the range.
+INTEGERS = {
+    "int32": (0, 1, -1, 2, -3, 7, -8, 31, 32, 33, -33, 46341, 2**31 - 1, -(2**31), -(2**31) + 1),
+    "uint32": (0, 1, 2, 3, 7, 31, 32, 33, 65536, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1),
+    "bool": (False, True),
+}
