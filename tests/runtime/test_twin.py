@@ -29,8 +29,8 @@ from vkgrad.schedule.kernel import Load, Store
 
 Values = dict[Node, np.ndarray]
 
-# Sums of n float32 terms in any order agree to about sqrt(n) roundings of the largest partial sum; n is below 1000 here.
-RELATIVE = 64 * np.finfo(np.float32).eps
+# Sums of n float32 terms in any order agree to about sqrt(n) roundings of the largest partial sum; n is below 1000.
+RELATIVE = float(64 * np.finfo(np.float32).eps)
 
 fused = pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 
@@ -169,9 +169,7 @@ def test_long_float32_sums_stay_accurate(values: Values) -> None:
 @pytest.mark.parametrize("left", ["mk", "km"])
 @pytest.mark.parametrize("right", ["kn", "nk"])
 @pytest.mark.parametrize("batch", [(), (2, 3)], ids=["plain", "batched"])
-def test_matrix_products(
-    values: Values, name: str, left: str, right: str, batch: tuple[int, ...], fuse: bool
-) -> None:
+def test_matrix_products(values: Values, name: str, left: str, right: str, batch: tuple[int, ...], fuse: bool) -> None:
     sizes = {"m": 5, "n": 7, "k": 33}
     label = {"m": 2, "n": 3, "k": 4}
     x = whole(values, (*batch, *(sizes[a] for a in left)), name)

@@ -27,7 +27,7 @@ from vkgrad.schedule.kernel import Load
 
 GRAPHS = 150
 LARGEST = 1 << 9  # elements of a node
-BOUND = 1 << 18  # what a value may reach before it is made small again; float32 counts exactly to 2**24
+EXACT = 1 << 24  # float32 counts exactly up to here; what would grow beyond is made of smaller operands
 
 
 class Graphs:
@@ -47,10 +47,16 @@ class Graphs:
     def keep(self, node: Node, bound: int) -> None:
         if node.size > LARGEST:
             return
-        if bound > BOUND:
-            node, bound = b.apply("remainder", node, 5), 5
+        assert bound <= EXACT
         self.bound[node] = bound
         self.nodes.append(node)
+
+    def small(self, node: Node, most: int) -> Node:
+        """`node`, or where its values may exceed `most` (at least 5), its remainder."""
+        if self.bound[node] > most:
+            node = b.apply("remainder", node, 5)
+            self.bound[node] = 5
+        return node
 
     def pick(self) -> Node:
         """Late nodes more often, so that graphs get deep; early ones too, so that they share."""
@@ -79,14 +85,16 @@ class Graphs:
         if self.random.random() < 0.2:
             y = b.expand(b.constant(self.random.randint(-2, 2), x.dtype), ())
             self.bound[y] = 2
-        y = b.cast(y, x.dtype) if y.dtype is not x.dtype else y
-        self.bound.setdefault(y, max(self.bound.values()))
+        original = y
+        y = b.cast(y, x.dtype)
+        self.bound.setdefault(y, self.bound[original])
         rank = max(x.ndim, y.ndim)
         wide = [(1,) * (rank - node.ndim) + node.shape for node in (x, y)]
         if any(p != q and 1 not in (p, q) for p, q in zip(*wide, strict=True)):
             return
-        least, most = sorted((self.bound[x], self.bound[y]))
         name = self.random.choice(("add", "subtract", "multiply", "maximum", "minimum", "where", "equal"))
+        x, y = (self.small(node, 1 << (12 if name == "multiply" else 23)) for node in (x, y))
+        least, most = sorted((self.bound[x], self.bound[y]))
         if name == "where":
             self.keep(b.apply("where", x > y, x, y), most)
         elif name == "equal":
@@ -138,6 +146,7 @@ class Graphs:
         if not axes:
             return
         terms = prod(x.shape[a] for a in axes)
+        x = self.small(x, EXACT // LARGEST)
         name = self.random.choice(("sum", "sum", "sum", "max", "min", "any", "argmax", "overlap_add"))
         if name == "sum":
             self.keep(b.build("sum", x, axes=axes), self.bound[x] * terms)
@@ -160,23 +169,24 @@ class Graphs:
         axes = tuple(a for a in range(x.ndim) if self.random.random() < 0.6)
         if not axes or x.dtype is not float32:
             return
+        x = self.small(x, EXACT // LARGEST // 8)
         for _ in range(self.random.randint(1, 2)):
             if self.random.random() < 0.5:
                 joined = b.build(self.random.choice(("max", "min")), x, axes=axes, ties="share")
             else:
-                joined = b.apply("remainder", b.build("sum", x, axes=axes), 7)
-                self.bound.setdefault(joined, 7)
-            x = b.apply(self.random.choice(("subtract", "add", "maximum")), x, b.expand(joined, x.shape))
-            self.keep(x, BOUND + 1)
-            self.keep(joined, BOUND + 1)
-            if x not in self.bound:
-                return
+                joined = b.build("sum", x, axes=axes)
+            bound = self.bound[x] * prod(x.shape[a] for a in axes)
+            self.keep(joined, bound)
+            y = b.apply(self.random.choice(("subtract", "add", "maximum")), x, b.expand(joined, x.shape))
+            self.keep(y, self.bound[x] + bound)
+            x = self.small(y, EXACT // LARGEST // 8)
 
     def contraction(self) -> None:
-        x, y = self.pick(), self.pick()
-        if self.random.random() < 0.3:  # fit a second operand, since two nodes at random seldom share extents
-            y = b.reshape(b.build("sum", x, axes=(0,)), x.shape[1:]) if x.ndim > 1 else y
-            self.bound.setdefault(y, self.bound[x] * x.shape[0] if x.ndim > 1 else self.bound[x])
+        x, y = self.small(self.pick(), 16), self.small(self.pick(), 16)
+        if x.ndim > 1 and self.random.random() < 0.3:  # fit the second operand: nodes seldom share extents
+            y = b.reshape(b.build("sum", x, axes=(0,)), x.shape[1:])
+            self.bound.setdefault(y, self.bound[x] * x.shape[0])
+            y = self.small(y, 16)
         if y.dtype is not x.dtype:
             return
         left = list(range(x.ndim))
