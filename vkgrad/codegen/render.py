@@ -90,8 +90,9 @@ def buffer_declarations(kernel: Kernel) -> list[str]:
             types[instruction.slot] = instruction.dtype.storage
     for store in kernel.stores:
         types[store.slot] = store.dtype.storage
+    access = ["" if slot in written else "readonly " for slot in range(len(kernel.slots))]
     return [
-        f"layout(binding = {slot}) {'' if slot in written else 'readonly '}buffer B{slot} {{ {types[slot]} b{slot}[]; }};"
+        f"layout(binding = {slot}) {access[slot]}buffer B{slot} {{ {types[slot]} b{slot}[]; }};"
         for slot in range(len(kernel.slots))
     ]
 
@@ -280,13 +281,13 @@ def render(kernel: Kernel, limits: Limits, row: Row | None = None) -> Shader:
     doubles = any(i.dtype.name == "float64" for i in kernel.code)
     parts = [
         "#version 450",
+        *(["#extension GL_KHR_shader_subgroup_ballot : require"] if "subgroupBroadcast(" in body else []),
         *view.text.numbers.declarations(),
         *buffer_declarations(kernel),
         *used_functions(body, doubles),
         body,
     ]
-    return Shader(
-        "\n".join(parts), tuple(view.text.numbers.values), len(kernel.slots), groups, row.name, tuple(parameters.items())
-    )
+    numbers = tuple(view.text.numbers.values)
+    return Shader("\n".join(parts), numbers, len(kernel.slots), groups, row.name, tuple(parameters.items()))
 
 

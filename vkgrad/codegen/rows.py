@@ -1,25 +1,33 @@
 """The table of ways to compute a kernel: each row names a template, when it applies, and its parameters.
 
-The first row that applies is taken, so faster rows come first and the last row always applies. A row's choice depends
-only on sizes and on the device, never on what else was fused in, because the order of a sum must not change with fusion.
+The first row that applies is taken, so faster rows come first and the last row always applies. A row's choice, and
+every parameter that decides the order of a sum, depends only on sizes and on the device, never on what else was fused
+in: the same sum has the same bits in whichever kernel it is computed. (Layouts may decide which invocation loads what.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from vkgrad.schedule.kernel import Kernel
+from vkgrad.codegen.expressions import closure
+from vkgrad.ir.dtypes import DType, float32
+from vkgrad.schedule.kernel import Kernel, Load
 
 # Some software drivers stop an invocation silently after 65,535 trips over all its loops; half of that is safe.
 MOST_TRIPS = 32768
+# Loops over R in one kernel that choices allow for; fusion makes four (softmax with its loss), more only in odd graphs.
+USUAL_LOOPS = 8
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What rows must know of a device."""
+    """What rows must know of a device.
+
+    broadcast  whether `subgroupBroadcast` is there and a workgroup of `subgroup` invocations is one subgroup
+    """
 
     software: bool
     max_groups: tuple[int, int, int] = (65535, 65535, 65535)
@@ -28,6 +36,7 @@ class Limits:
     subgroup: int = 32
     max_buffers: int = 16
     float64: bool = True
+    broadcast: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,29 +58,33 @@ def _ceil(a: int, b: int) -> int:
     return -(-a // b)
 
 
-# ---- the plain nest: one invocation, or one workgroup, per place of P
-def _lanes(kernel: Kernel, limits: Limits) -> int:
-    """Invocations that share one place's terms."""
-    most = min(256, limits.max_invocations)
-    if limits.software:
-        needed = _ceil(kernel.terms * max(kernel.loops(), 1), MOST_TRIPS)
-        lanes = 1
-        while lanes < needed:
-            lanes *= 2
-        return min(max(lanes, 8 if kernel.terms * kernel.loops() > MOST_TRIPS else 1), most)
-    lanes = 1
-    while lanes < most and lanes * 4 <= kernel.terms:
-        lanes *= 2
-    return lanes
+def _power(most: int) -> int:
+    """The largest power of two up to `most`, at least 1."""
+    return 1 << max(most, 1).bit_length() - 1
+
+
+# ---- the plain nest: one place of P per invocation, or its terms shared among lanes
+def _trips(kernel: Kernel) -> int:
+    """Terms that one lane may join on a software driver."""
+    return MOST_TRIPS // max(USUAL_LOOPS, kernel.loops())
 
 
 def _nest_serial(kernel: Kernel, limits: Limits) -> bool:
-    if kernel.terms * kernel.loops() > MOST_TRIPS:
-        return False
-    return limits.software or kernel.terms < 32 or (kernel.terms < 128 and kernel.places >= 1 << 16)
+    if limits.software:
+        return kernel.terms <= _trips(kernel)
+    return kernel.terms < 32 or (kernel.terms < 128 and kernel.places >= 1 << 16)
 
 
-# ---- contractions: register tiles
+def _shared_nest(kernel: Kernel, limits: Limits) -> dict[str, Any]:
+    """Lanes that share one place's terms, and places of a workgroup."""
+    most = _power(min(256, limits.max_invocations))
+    lanes = 8 if limits.software else 32
+    while lanes < most and (lanes * _trips(kernel) < kernel.terms if limits.software else lanes * 4 <= kernel.terms):
+        lanes *= 2
+    return {"lanes": lanes, "local": 1}
+
+
+# ---- contractions
 def mnk(kernel: Kernel) -> tuple[int, int, int, int]:
     """(batch, M, N, K) of a product kernel."""
     product = kernel.product
@@ -82,33 +95,104 @@ def mnk(kernel: Kernel) -> tuple[int, int, int, int]:
     return b, m, n, k
 
 
+def _product_dtype(kernel: Kernel) -> DType:
+    assert kernel.product is not None
+    return kernel.code[kernel.product.left].dtype
+
+
+def _even(extent: int, most: int) -> int:
+    """A tile of at most `most` that divides `extent` as evenly as its number of tiles allows."""
+    return _ceil(extent, _ceil(extent, most))
+
+
+def _dense(kernel: Kernel, side: str) -> str:
+    """Along which of its axes an operand's elements lie side by side: "k" or "own" (M or N); the longer run wins."""
+    product = kernel.product
+    assert product is not None
+    m_end = product.batch + product.m
+    root, last = (product.left, m_end - 1) if side == "left" else (product.right, kernel.parallel - 1)
+    run = {"own": 0, "k": 0}
+    for index in closure(kernel, [root]):
+        instruction = kernel.code[index]
+        if isinstance(instruction, Load):
+            for name, axis in (("k", len(kernel.extents) - 1), ("own", last)):
+                if abs(instruction.layout.strides[axis]) == 1:
+                    run[name] = max(run[name], kernel.extents[axis])
+    return "k" if run["k"] >= run["own"] else "own"
+
+
 def _tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
-    """Tile and lanes of `contract`: registers per invocation (tm x tn), invocations along N, M and K of a workgroup."""
+    """Parameters of `contract`: outputs per invocation (tm x tn), lanes of a workgroup along M, N and K, and more."""
+    return _software_tile(kernel, limits) if limits.software else _gpu_tile(kernel, limits)
+
+
+def _software_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
+    """The tile with the least estimated work. Lanes are one subgroup along M or N: they are the processor's vector.
+
+    Weights from lavapipe: a load, uniform or not, costs three multiply-adds, so does a broadcast; a step along K costs
+    ten beside. A big tile saves loads and takes long to compile (8x8: 300 ms, 4x8: 120 ms, 4x4: 70 ms), so it must earn
+    that: only products with enough work get it. One workgroup alone leaves cores idle.
+    """
     b, m, n, k = mnk(kernel)
-
-    def size(extent: int, most: int) -> int:
-        tile = 1
-        while tile < most and tile < extent:
-            tile *= 2
-        return tile
-
-    tm, tn = size(m, 8 if limits.software else 4), size(n, 8 if limits.software else 4)
-    tiles = b * _ceil(m, tm) * _ceil(n, tn)
-    if limits.software:
-        lanes_k = 1
-        while _ceil(k, lanes_k) > MOST_TRIPS // 2 or (tiles * lanes_k < 32 and lanes_k < 32 and k >= lanes_k * 64):
-            lanes_k *= 2
-        lanes = 8 if lanes_k == 1 else 1
-        return {"tm": tm, "tn": tn, "lanes_n": 1, "lanes_m": lanes, "lanes_k": lanes_k}
-    # Enough invocations to fill the device; K is split inside the workgroup when M and N alone are too few.
-    lanes_k = 1
-    while (tiles * lanes_k < 1 << 15 or _ceil(k, lanes_k) > MOST_TRIPS) and lanes_k < 128 and lanes_k * 8 <= k:
+    lanes, unroll, lanes_k = limits.subgroup if limits.broadcast else 8, min(k, 2), 1
+    while _ceil(k, lanes_k * unroll) > MOST_TRIPS - 1024:
         lanes_k *= 2
-    while lanes_k * tm * tn * 4 > limits.shared_bytes // 2:
-        lanes_k //= 2
-    lanes = max(1, 32 // lanes_k)
-    lanes_n = min(lanes, size(_ceil(n, tn), lanes))
-    return {"tm": tm, "tn": tn, "lanes_n": lanes_n, "lanes_m": lanes // lanes_n, "lanes_k": lanes_k}
+    work = b * m * n * k
+    most = 64 if work >= 1 << 23 else 32 if work >= 1 << 19 else 16
+    if lanes_k > 1:
+        most = min(most, limits.shared_bytes // (lanes * lanes_k * _product_dtype(kernel).size_bytes))
+
+    def options() -> Iterator[tuple[float, str, int, int]]:
+        for side, along, other in (("m", m, n), ("n", n, m)):
+            for own in (1, 2, 4, 8):
+                for shared in range(1, 9):
+                    if own * shared <= most:
+                        groups = b * _ceil(along, own * lanes) * _ceil(other, shared)
+                        moved = own + shared + (_ceil(shared, lanes) if limits.broadcast else 0)
+                        yield max(groups, 2) * (10 + 3 * moved + own * shared), side, own, shared
+
+    _, side, own, shared = min(options())
+    by_side = {"tm": own, "tn": shared, "lanes_m": lanes, "lanes_n": 1}
+    if side == "n":
+        by_side = {"tm": shared, "tn": own, "lanes_m": 1, "lanes_n": lanes}
+    alike = "" if not limits.broadcast else "right" if side == "m" else "left"
+    return {**by_side, "lanes_k": lanes_k, "unroll": unroll, "broadcast": alike, "k_fastest": False}
+
+
+def _gpu_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
+    """Small enough tiles for `busy` invocations, of which up to 256 share one tile's K where M and N are too little."""
+    b, m, n, k = mnk(kernel)
+    size_bytes = _product_dtype(kernel).size_bytes
+    busy = 1 << 15
+
+    def most_lanes(tm: int, tn: int) -> int:
+        room = limits.shared_bytes // (tm * tn * size_bytes)
+        return _power(min(256, limits.max_invocations, room, k // 8))
+
+    most_m = most_n = 4
+    while True:
+        tm, tn = _even(m, most_m), _even(n, most_n)
+        tiles = b * _ceil(m, tm) * _ceil(n, tn)
+        if tm * tn == 1 or tiles * most_lanes(tm, tn) >= busy:
+            break
+        if tm >= tn:
+            most_m = tm // 2
+        else:
+            most_n = tn // 2
+    lanes_k = 1
+    while lanes_k < most_lanes(tm, tn) and tiles * lanes_k < busy:
+        lanes_k *= 2
+    lanes = max(1, 64 // lanes_k)
+    while lanes > 1 and lanes_k > 1 and lanes * lanes_k * tm * tn * size_bytes > limits.shared_bytes:
+        lanes //= 2
+    lanes_n = 1
+    while lanes_n < lanes and lanes_n * tn < n:
+        lanes_n *= 2
+    return {
+        "tm": tm, "tn": tn, "lanes_m": lanes // lanes_n, "lanes_n": lanes_n, "lanes_k": lanes_k,
+        "unroll": 2 if k >= lanes_k * 4 else 1, "broadcast": "",
+        "k_fastest": lanes_k > 1 and "k" in (_dense(kernel, "left"), _dense(kernel, "right")),
+    }  # fmt: skip
 
 
 def _tile_groups(kernel: Kernel, p: dict[str, Any]) -> int:
@@ -116,21 +200,43 @@ def _tile_groups(kernel: Kernel, p: dict[str, Any]) -> int:
     return b * _ceil(m, p["tm"] * p["lanes_m"]) * _ceil(n, p["tn"] * p["lanes_n"])
 
 
-def _shared(kernel: Kernel, limits: Limits) -> bool:
-    if kernel.product is None or limits.software or kernel.code[kernel.product.left].dtype.name != "float32":
-        return False
-    b, m, n, k = mnk(kernel)
-    return limits.max_invocations >= 256 and limits.shared_bytes >= 16384 and b * _ceil(m, 64) * _ceil(n, 64) >= 48 and k >= 16
+def _shared_row(name: str, bm: int, bn: int, bk: int, tm: int, tn: int, reason: str) -> Row:
+    """A row of `contract_shared`, for products that fill a GPU with its tiles and leave little of a tile unused."""
+    need_bytes = 2 * bk * (bm + 4 + bn + 4) * 4
+    threads = (bm // tm) * (bn // tn)
+
+    def tiles(kernel: Kernel) -> int:
+        b, m, n, _ = mnk(kernel)
+        return b * _ceil(m, bm) * _ceil(n, bn)
+
+    def applies(kernel: Kernel, limits: Limits) -> bool:
+        if kernel.product is None or limits.software or _product_dtype(kernel) is not float32:
+            return False
+        b, m, n, k = mnk(kernel)
+        fits = limits.max_invocations >= threads and limits.shared_bytes >= need_bytes
+        return fits and k >= 2 * bk and tiles(kernel) >= 128 and 3 * b * m * n >= 2 * tiles(kernel) * bm * bn
+
+    def parameters(kernel: Kernel, limits: Limits) -> dict[str, Any]:
+        dense = {f"dense_{side}": _dense(kernel, side) for side in ("left", "right")}
+        return {"bm": bm, "bn": bn, "bk": bk, "tm": tm, "tn": tn, **dense}
+
+    return Row(name, "contract_shared.comp.j2", applies, parameters, lambda kernel, p: tiles(kernel), reason)
 
 
 ROWS: tuple[Row, ...] = (
-    Row(
-        "contract_shared",
-        "contract_shared.comp.j2",
-        _shared,
-        lambda kernel, limits: {"bm": 64, "bn": 64, "bk": 16, "tm": 4, "tn": 4},
-        lambda kernel, p: mnk(kernel)[0] * _ceil(mnk(kernel)[1], p["bm"]) * _ceil(mnk(kernel)[2], p["bn"]),
-        "enough 64x64 tiles to fill a GPU: operands staged through shared memory, each loaded once per tile",
+    _shared_row(
+        *("contract_shared_128", 128, 128, 8, 8, 8),
+        "128 tiles of 128x128 fill a large GPU; 8x8 outputs an invocation are four multiply-adds per word from shared "
+        "memory, about what such GPUs can feed. Assumed, to be measured",
+    ),
+    _shared_row(
+        *("contract_shared", 64, 64, 16, 4, 4),
+        "as many tiles of 64x64, where 128x128 would leave processors idle. Assumed, to be measured",
+    ),
+    _shared_row(
+        *("contract_shared_narrow", 128, 16, 16, 4, 2),
+        "convolutions with few channels: an address in the image is worked out once for 16 channels. Assumed, to be "
+        "measured",
     ),
     Row(
         "contract_tiled",
@@ -138,23 +244,28 @@ ROWS: tuple[Row, ...] = (
         lambda kernel, limits: kernel.product is not None,
         _tile,
         _tile_groups,
-        "register tiles without staging; K is shared among lanes where M and N alone are too little work",
+        "register tiles without staging. lavapipe, products of LeNet at batch 64: two steps of K a trip are 1.2 to 1.7 "
+        "times as fast as one, handing the common operand around is 1.15 times as fast as each lane loading it, lanes "
+        "along N where M is short 6 times as fast as along M. GPUs (assumed): 32,768 invocations hide latency, and "
+        "neighbours should load along K where K is dense",
     ),
     Row(
         "nest_serial",
         "nest.comp.j2",
         _nest_serial,
-        lambda kernel, limits: {"lanes": 1, "local": 64 if not limits.software else 16},
+        lambda kernel, limits: {"lanes": 1, "local": 8 if limits.software and kernel.places < 512 else 64},
         lambda kernel, p: _ceil(kernel.places, p["local"]),
-        "one invocation per place: element-wise kernels and short reductions",
+        "one invocation per place: element-wise kernels and short reductions. lavapipe: workgroups of 64 take 0.7 of "
+        "the time that 16 take, if there are enough for all cores. GPUs (assumed): 32 terms are worth a subgroup",
     ),
     Row(
         "nest_shared",
         "nest.comp.j2",
         lambda kernel, limits: True,
-        lambda kernel, limits: {"lanes": max(2, _lanes(kernel, limits)), "local": 1},
-        lambda kernel, p: kernel.places,
-        "one workgroup per place, its lanes sharing the terms; always applies",
+        _shared_nest,
+        lambda kernel, p: _ceil(kernel.places, p["local"]),
+        "one workgroup per place, its lanes sharing the terms; always applies. GPUs (assumed): 32 to 256 lanes, of "
+        "four terms each if there are so many",
     ),
 )
 

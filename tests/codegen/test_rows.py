@@ -1,0 +1,340 @@
+"""Every row of the table on every kernel it applies to, against NumPy in double precision.
+
+Sums of products of small whole numbers are exact in single precision in any order, so those are compared bit for bit;
+whatever is rounded has a tolerance that follows from its type and its number of terms.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from tests.codegen.run_kernel import (
+    GPU_LIKE,
+    SOFTWARE,
+    corrupted,
+    evaluate_in_double,
+    limits_of,
+    rows_for,
+    run_plan,
+)
+from tests.planned import plan_of
+from tests.reference import graph_only  # noqa: F401  a fixture: double precision is refused by no device
+from vkgrad.autodiff import vjp
+from vkgrad.codegen.render import render
+from vkgrad.codegen.rows import MOST_TRIPS, ROWS, Limits, Row, choose
+from vkgrad.ir import build as b
+from vkgrad.ir.dtypes import DType, bool_, float32, float64, int32, uint32
+from vkgrad.ir.node import Node
+from vkgrad.ops.contraction import contract
+from vkgrad.ops.sources import leaf
+from vkgrad.ops.views import flip, pad, permute, window
+from vkgrad.runtime._native import Device
+from vkgrad.schedule.kernel import Kernel
+
+pytestmark = pytest.mark.device
+
+Graph = Callable[[], tuple[list[Node], list[Node]]]  # targets and leaves
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    opened = Device()
+    yield opened
+    opened.close()
+
+
+def whole(shape: Sequence[int], dtype: DType, seed: int) -> np.ndarray:
+    """Small whole numbers, some of them zero."""
+    values = np.random.default_rng(seed).integers(0 if dtype.kind in "ub" else -3, 2 if dtype.kind == "b" else 4, shape)
+    return values.astype(dtype.numpy)
+
+
+def real(shape: Sequence[int], dtype: DType, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-2, 2, shape).astype(dtype.numpy)
+
+
+def check(
+    device: Device,
+    targets: Sequence[Node],
+    leaves: Sequence[Node],
+    *,
+    draw: Callable[[Sequence[int], DType, int], np.ndarray] = whole,
+    terms: int = 0,
+    kinds: Sequence[Limits] = (),
+) -> set[str]:
+    """Compare `targets` by every row on software and GPU-like limits; returns the names of the rows that ran.
+
+    Values may be off by `terms` roundings of the largest value; 0 demands equality.
+    """
+    values = {node: draw(node.shape, node.dtype, seed) for seed, node in enumerate(leaves)}
+    wanted = evaluate_in_double(targets, values)
+    plan, order = plan_of(targets)
+    ran = set()
+    for limits in kinds or (limits_of(device, SOFTWARE), limits_of(device, GPU_LIKE)):
+        choices = [rows_for(kernel, limits) for kernel in plan.kernels]
+        for turn in range(max(map(len, choices), default=0)):
+            rows = {id(kernel): own[turn % len(own)] for kernel, own in zip(plan.kernels, choices, strict=True)}
+            ran |= {row.name for row in rows.values()}
+            got = run_plan(device, plan, [values[node] for node in order], limits, lambda k, r=rows: r[id(k)])
+            for have, want in zip(got, wanted, strict=True):
+                names = sorted({row.name for row in rows.values()})
+                assert_close(
+                    have.reshape(want.shape),
+                    want,
+                    terms,
+                    f"{names} on {'software' if limits.software else 'GPU'} limits",
+                )
+    return ran
+
+
+def assert_close(have: np.ndarray, want: np.ndarray, terms: int, where: str) -> None:
+    if not terms or have.dtype.kind != "f":
+        np.testing.assert_array_equal(have, want, err_msg=where)
+    else:
+        slack = terms * np.finfo(have.dtype).eps * max(1.0, float(np.abs(want).max(initial=0)))
+        np.testing.assert_allclose(have, want, rtol=0, atol=slack, err_msg=where)
+
+
+# ---- products
+LEFT = {"n": (0, 1), "t": (1, 0)}
+RIGHT = {"n": (1, 2), "t": (2, 1)}
+
+
+def product(m: int, n: int, k: int, form: str = "nn", dtype: DType = float32) -> tuple[list[Node], list[Node]]:
+    """An m x k by k x n product; `form` says which side is transposed."""
+    extents = (m, k, n)
+    left, right = LEFT[form[0]], RIGHT[form[1]]
+    x, y = (leaf(tuple(extents[label] for label in labels), dtype) for labels in (left, right))
+    return [contract(x, y, left, right, (0, 2))], [x, y]
+
+
+SIZES = [
+    (1, 1, 1), (1, 7, 17), (7, 1, 17), (17, 7, 1), (30, 17, 23), (255, 3, 5), (5, 256, 7), (33, 257, 31), (64, 64, 37),
+    (13, 11, 701),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_products_in_every_orientation(device: Device, size: tuple[int, int, int], form: str):
+    targets, leaves = product(*size, form)
+    check(device, targets, leaves)
+
+
+def test_vectors(device: Device):
+    x, v, w = leaf((41, 29), float32), leaf((29,), float32), leaf((41,), float32)
+    check(device, [contract(x, v, (0, 1), (1,), (0,))], [x, v])
+    check(device, [contract(w, x, (0,), (0, 1), (1,))], [w, x])
+    check(device, [contract(w, w, (0,), (0,), ())], [w])
+    check(device, [contract(w, v, (0,), (1,), (0, 1))], [w, v])
+
+
+def test_batched_and_broadcast_products(device: Device):
+    x, y = leaf((3, 2, 9, 14), float32), leaf((3, 14, 11), float32)
+    check(device, [contract(x, y, (0, 4, 1, 2), (0, 2, 3), (0, 4, 1, 3))], [x, y])
+    check(device, [contract(x, y, (0, 4, 1, 2), (0, 2, 3), (1, 0, 3, 4))], [x, y])
+    check(device, [contract(flip(permute(x, (1, 0, 2, 3)), (0, 3)), y, (4, 0, 1, 2), (0, 2, 3), (0, 4, 1, 3))], [x, y])
+
+
+@pytest.mark.parametrize("dtype", [int32, uint32, float64], ids=lambda d: d.name)
+def test_products_of_other_types(device: Device, dtype: DType):
+    targets, leaves = product(19, 21, 65, dtype=dtype)
+    check(device, targets, leaves)
+
+
+def test_a_long_sum_of_products_stays_within_the_trips_of_software_drivers(device: Device):
+    targets, leaves = product(3, 5, 2 * MOST_TRIPS + 4465, "nt")
+    check(device, targets, leaves)
+
+
+def test_rounded_products(device: Device):
+    targets, leaves = product(65, 33, 129)
+    check(device, targets, leaves, draw=real, terms=12)
+
+
+def test_what_is_fused_around_a_product(device: Device):
+    """Prologue, epilogue, two results, and an update in place of one of its operands."""
+    x, w, c = leaf((21, 34), float32), leaf((34, 18), float32), leaf((18,), float32)
+    y = b.apply("add", contract(b.apply("relu", x), w, (0, 1), (1, 2), (0, 2)), c)
+    check(device, [b.apply("relu", y), y], [x, w, c])
+    g = contract(x, y, (0, 1), (0, 2), (1, 2))
+    check(device, [w - g * 0.5], [w, x, c])
+
+
+@pytest.mark.parametrize(
+    ("row", "labels", "shapes"),
+    [
+        ("contract_shared", ((0, 1), (1, 2), (0, 2)), ((700, 37), (37, 761))),
+        ("contract_shared", ((1, 0), (2, 1), (0, 2)), ((37, 700), (761, 37))),
+        ("contract_shared", ((3, 0, 1), (3, 1, 2), (0, 3, 2)), ((41, 101, 33), (41, 33, 119))),
+        ("contract_shared_128", ((0, 1), (1, 2), (0, 2)), ((1400, 17), (17, 1500))),
+        ("contract_shared_narrow", ((0, 1), (2, 1), (0, 2)), ((16300, 33), (15, 33))),
+    ],
+)
+def test_staged_products(device: Device, row: str, labels: Sequence, shapes: Sequence):
+    x, y = (leaf(shape, float32) for shape in shapes)
+    ran = check(device, [contract(x, y, *labels)], [x, y], kinds=[limits_of(device, GPU_LIKE)])
+    assert row in ran
+
+
+# ---- convolutions
+def convolution(x: Node, w: Node, padding: int = 0, stride: int = 1, dilation: int = 1) -> Node:
+    lead = (0,) * (x.ndim - 2)
+    x = pad(x, (*lead, padding, padding), (*lead, padding, padding))
+    kh, kw = w.shape[2:]
+    windows = window(window(x, 2, kh, stride, dilation), 3, kw, stride, dilation)
+    return contract(windows, w, (0, 1, 2, 3, 4, 5), (6, 1, 4, 5), (0, 6, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("padding", "stride", "dilation"), [(0, 1, 1), (2, 1, 1), (1, 2, 1), (2, 1, 2), (3, 3, 2)], ids=str
+)
+def test_convolutions_and_their_gradients(device: Device, padding: int, stride: int, dilation: int):
+    x, w = leaf((3, 4, 11, 9), float32), leaf((5, 4, 3, 2), float32)
+    y = convolution(x, w, padding, stride, dilation)
+    g = leaf(y.shape, float32)
+    check(device, [y], [x, w])
+    check(device, vjp([y], [x, w], [g]), [x, w, g])
+
+
+def test_a_staged_convolution(device: Device):
+    x, w = leaf((16, 4, 32, 33), float32), leaf((14, 4, 3, 3), float32)
+    ran = check(device, [convolution(x, w, padding=1)], [x, w], kinds=[limits_of(device, GPU_LIKE)])
+    assert "contract_shared_narrow" in ran
+
+
+# ---- reductions
+@pytest.mark.parametrize("axes", [a for n in range(1, 5) for a in itertools.combinations(range(4), n)], ids=str)
+def test_sums_over_every_choice_of_axes(device: Device, axes: tuple[int, ...]):
+    x = leaf((5, 7, 3, 11), float32)
+    check(device, [b.build("sum", permute(x, (2, 0, 3, 1)), axes=axes)], [x])
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("prod", float32), ("max", float32), ("min", int32), ("max", uint32), ("sum", uint32), ("any", bool_),
+     ("all", bool_), ("sum", float64)],
+)  # fmt: skip
+def test_every_reduction(device: Device, name: str, dtype: DType):
+    x = leaf((4, 67), dtype)
+    ties = {"ties": "share"} if name in ("max", "min") else {}
+    draw = (lambda s, d, n: np.sign(whole(s, d, n)) + (whole(s, d, n) == 0)) if name == "prod" else whole
+    check(device, [b.build(name, x, axes=(1,), **ties)], [x], draw=draw)
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 255, 256, 257, 4096, 4097, 70_001])
+def test_sums_of_every_length(device: Device, count: int):
+    x = leaf((2, count), float32)
+    check(device, [b.build("sum", x, axes=(1,))], [x])
+
+
+def softmax(x: Node) -> Node:
+    top = b.build("max", x, axes=(1,), ties="share")
+    powers = b.apply("exp", x - b.expand(top, x.shape))
+    return b.apply("divide", powers, b.expand(b.build("sum", powers, axes=(1,)), x.shape))
+
+
+def layer_norm(x: Node) -> Node:
+    n = float(x.shape[1])
+    centred = x - b.expand(b.build("sum", x, axes=(1,)) * (1 / n), x.shape)
+    variance = b.build("sum", centred * centred, axes=(1,)) * (1 / n)
+    return centred * b.expand(b.apply("rsqrt", variance + 1e-5), x.shape)
+
+
+@pytest.mark.parametrize("columns", [1, 10, 33, 257, 9000])
+def test_rows_that_are_reduced_twice(device: Device, columns: int):
+    x = leaf((3, columns), float32)
+    for f in (softmax, layer_norm):
+        check(device, [f(x)], [x], draw=real, terms=16)
+
+
+# ---- element-wise
+@pytest.mark.parametrize("rank", range(7))
+def test_element_wise_at_every_rank(device: Device, rank: int):
+    shape = (3, 2, 5, 2, 3, 4)[:rank]
+    x, y = leaf(shape, float32), leaf(tuple(1 if axis % 2 else e for axis, e in enumerate(shape)), float32)
+    total = b.apply("where", b.apply("greater", x, y), x, b.apply("multiply", x, y))
+    if rank:
+        flipped = flip(permute(x, tuple(range(rank))[::-1]), (0, rank - 1))
+        total = b.apply("add", total, permute(flipped, tuple(range(rank))[::-1]))
+        total = pad(total, (1,) * rank, (0,) * rank, (0,) * (rank - 1) + (1,), value=5)
+    check(device, [total, b.apply("greater", total, 1)], [x, y])
+
+
+# ---- the table
+def test_every_row_applies_somewhere_and_the_last_everywhere():
+    kernels = [plan_of(example(row.name)[0])[0].kernels[0] for row in ROWS]
+    for row, kernel in zip(ROWS, kernels, strict=True):
+        assert row.applies(kernel, GPU_LIKE)
+        assert all(ROWS[-1].applies(kernel, limits) for limits in (SOFTWARE, GPU_LIKE))
+
+
+ORDERING = ("lanes", "lanes_k", "bk")  # the parameters that decide the order of a sum
+
+
+@pytest.mark.parametrize("limits", [SOFTWARE, GPU_LIKE], ids=["software", "GPU"])
+def test_the_order_of_a_sum_does_not_depend_on_what_is_fused(limits: Limits):
+    def order(kernel: Kernel) -> tuple:
+        row = choose(kernel, limits)
+        return row.name, [(k, v) for k, v in row.parameters(kernel, limits).items() if k in ORDERING]
+
+    for rows, columns in ((4, 33), (700, 4000), (2, 9000), (5, 16000)):
+        x = leaf((rows, columns), float32)
+        alone = b.build("sum", x, axes=(1,))
+        fused = x - b.expand(alone, x.shape)
+        (first,), (second,) = (plan_of([node])[0].kernels for node in (alone, fused))
+        assert second.loops() > first.loops()
+        assert order(first) == order(second)
+    for size in ((30, 20, 500), (3, 5, 70_000), (700, 770, 64)):
+        (plain,), _ = product(*size)
+        fused = b.apply("exp", plain + leaf((size[1],), float32))
+        (first,), (second,) = (plan_of([node])[0].kernels for node in (plain, fused))
+        assert order(first) == order(second)
+
+
+def test_same_sum_same_bits_alone_and_fused(device: Device):
+    x = leaf((3, 9000), float32)
+    total = b.build("sum", x, axes=(1,))
+    fused = x - b.expand(total, x.shape)
+    values = [real(x.shape, float32, 1)]
+    for limits in (limits_of(device, SOFTWARE), limits_of(device, GPU_LIKE)):
+        (alone,) = run_plan(device, plan_of([total])[0], values, limits)
+        together = run_plan(device, plan_of([total, fused])[0], values, limits)
+        np.testing.assert_array_equal(alone, together[0])
+        np.testing.assert_array_equal(values[0] - alone, together[1])
+
+
+# ---- the null arm
+def example(row: str) -> tuple[list[Node], list[Node]]:
+    """Something that `row` computes on GPU-like limits."""
+    sizes = {"contract_tiled": (30, 17, 23), "contract_shared": (700, 760, 32), "contract_shared_128": (1400, 1500, 17),
+             "contract_shared_narrow": (16300, 15, 33)}  # fmt: skip
+    if row in sizes:
+        return product(*sizes[row])
+    x = leaf((2, 3, 8, 9), float32)
+    if row == "nest_serial":
+        return [permute(x, (3, 1, 0, 2)) * 2.0], [x]
+    return [b.build("sum", permute(x, (3, 1, 0, 2)), axes=(1, 3))], [x]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_wrong_numbers_in_a_shader_are_noticed(device: Device, row: Row):
+    targets, leaves = example(row.name)
+    values = {node: whole(node.shape, node.dtype, seed) for seed, node in enumerate(leaves)}
+    (wanted,) = evaluate_in_double(targets, values)
+    plan, order = plan_of(targets)
+    limits, inputs = limits_of(device, GPU_LIKE), [values[node] for node in order]
+    (kernel,) = plan.kernels
+    assert row.applies(kernel, limits)
+    count = len(render(kernel, limits, row).numbers)
+    noticed = 0
+    for number in range(1, count):  # 0 is the width of the grid, which a single line of workgroups does not use
+        (got,) = run_plan(device, plan, inputs, limits, lambda _: row, corrupted(number))
+        noticed += not np.array_equal(got, wanted)
+        if noticed == 2:
+            return
+    pytest.fail(f"{noticed} of {count} wrong numbers were noticed")
