@@ -124,11 +124,11 @@ def _expanded(index: Any, shape: Shape) -> list[Any]:
 
 def _lookup(arrays: Sequence[tuple[int, int, Any]], integers: Sequence[int], shape: Shape) -> Lookup:
     axes = tuple(axis for _, axis, _ in arrays)
-    flat: Tensor | None = None
-    for _, axis, array in arrays:
-        index = as_index("index", array, shape[axis])
-        flat = index if flat is None else flat * shape[axis] + index
-    assert flat is not None
+    indices = [as_index("index", array, shape[axis]) for _, axis, array in arrays]
+    b.broadcast_shapes("index", *(index.shape for index in indices))
+    flat = indices[0]
+    for axis, index in zip(axes[1:], indices[1:], strict=True):
+        flat = flat * shape[axis] + index
     # NumPy: the new axes stand where the arrays stood, or first if a slice or None lies between arrays or integers.
     places = sorted([place for place, _, _ in arrays] + list(integers))
     together = places == list(range(places[0], places[-1] + 1))
