@@ -1,0 +1,92 @@
+"""Write the parts of the documentation that are derived from the package: `python docs/generate.py`.
+
+Each part stands between `<!-- begin NAME -->` and `<!-- end NAME -->` in a page of this folder. A test compares the
+pages with what would be written, so they cannot go stale.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from vkgrad.config import SWITCHES
+from vkgrad.ir.op import NOT_DIFFERENTIABLE, OPS, ZERO, Family, Op
+
+DOCS = Path(__file__).parent
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def switches() -> str:
+    """Every environment variable, from the one place that parses them."""
+    rows = []
+    for name, switch in SWITCHES.items():
+        default = f"`{switch.shown_default}`" if switch.shown_default else "empty"
+        rows.append((f"`{switch.variable}`", f"`{name}`", default, switch.allowed, switch.meaning))
+    return table(("variable", "in code", "default", "takes", "meaning"), rows)
+
+
+def gradient_of(op: Op) -> str:
+    if op.grad is ZERO:
+        return "zero"
+    return "none" if op.grad is NOT_DIFFERENTIABLE else "yes"
+
+
+def operations() -> str:
+    """Every primitive, from its record."""
+    rows = []
+    for family in Family:
+        for op in sorted((op for op in OPS.values() if op.family is family), key=lambda op: op.name):
+            on_vulkan = "refused" if op.inexact and family is Family.ELEMENTWISE else "yes"
+            note = " ".join(op.doc.split())
+            rows.append((f"`{op.name}`", family.value, str(op.arity), gradient_of(op), on_vulkan, note))
+    return table(("primitive", "family", "operands", "gradient", "float64 on Vulkan", "note"), rows)
+
+
+def limitations() -> str:
+    """What the records say cannot be done."""
+    inexact = [op.name for op in OPS.values() if op.inexact and op.family is Family.ELEMENTWISE]
+    flat = [op.name for op in OPS.values() if op.grad is ZERO]
+    none = [op.name for op in OPS.values() if op.grad is NOT_DIFFERENTIABLE]
+
+    def listed(names: list[str]) -> str:
+        return ", ".join(f"`{name}`" for name in sorted(names))
+
+    return "\n\n".join(
+        [
+            f"**Refused in float64 on every Vulkan device** ({len(inexact)}): {listed(inexact)}.",
+            f"**Gradient zero wherever it exists** ({len(flat)}): {listed(flat)}.",
+            f"**No gradient; asking for one is an error** ({len(none)}): {listed(none)}.",
+        ]
+    )
+
+
+PARTS: dict[str, Callable[[], str]] = {"switches": switches, "operations": operations, "limitations": limitations}
+
+
+def filled(page: str) -> str:
+    """`page` with each of its parts as it should be."""
+
+    def part(found: re.Match[str]) -> str:
+        name = found[1]
+        return f"<!-- begin {name} -->\n{PARTS[name]()}\n<!-- end {name} -->"
+
+    return re.sub(r"<!-- begin (\w+) -->\n.*?<!-- end \1 -->", part, page, flags=re.S)
+
+
+def main() -> None:
+    for path in sorted(DOCS.rglob("*.md")):
+        old = path.read_text(encoding="utf-8")
+        new = filled(old)
+        if new != old:
+            path.write_text(new, encoding="utf-8")
+            print(f"wrote {path.relative_to(DOCS)}")
+
+
+if __name__ == "__main__":
+    main()
