@@ -28,7 +28,9 @@ custom_rules: WeakKeyDictionary[Node, CustomRule] = WeakKeyDictionary()
 
 
 def sources(node: Node) -> tuple[Node, ...]:
-    """The nodes that `node` is differentiated with respect to."""
+    """The nodes that `node` has a derivative with respect to: none for integers, masks and piecewise constants."""
+    if node.dtype.kind != "f" or node.op.grad is ZERO:
+        return ()
     rule = custom_rules.get(node) if node.is_op("alias") else None
     return node.inputs if rule is None else rule.inputs
 
@@ -43,7 +45,7 @@ def vjp(outputs: Sequence[Node], wrt: Sequence[Node], cotangents: Sequence[Node]
     order = walk(outputs, targets.__contains__, sources)
     on_path: set[Node] = set()
     for node in order:
-        if node in targets or (node.dtype.kind == "f" and not on_path.isdisjoint(sources(node))):
+        if node in targets or not on_path.isdisjoint(sources(node)):
             on_path.add(node)
 
     gradient: dict[Node, Node] = {}
@@ -70,8 +72,6 @@ def _pulled(g: Node, node: Node) -> Sequence[Node | None]:
     if custom is not None:
         return custom.pull(g)
     rule = node.op.grad
-    if rule is ZERO:
-        return [None] * len(node.inputs)
     if rule is NOT_DIFFERENTIABLE:
         raise DifferentiationError(f"{node.op.name}: has no derivative; stop_gradient its input if that is meant")
     return rule(g, node, *node.inputs, **node.attributes)  # type: ignore[operator]
