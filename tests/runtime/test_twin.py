@@ -24,8 +24,8 @@ from vkgrad.ir.node import Node
 from vkgrad.ops import views
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.indexed import gather, scatter_add
-from vkgrad.runtime import access, blas, nest, twin
-from vkgrad.schedule.kernel import Load, Store
+from vkgrad.runtime import access, blas, nest, overlap, twin
+from vkgrad.schedule.kernel import Kernel, Load, Store
 
 Values = dict[Node, np.ndarray]
 
@@ -218,6 +218,25 @@ def test_convolutions_and_their_gradients(
     agree([b.apply("relu", z), *gradients(z, [x, w], values)], values, fuse=fuse)
 
 
+@pytest.mark.parametrize("way", ["by element", "by window"])
+@pytest.mark.parametrize("stride, padding, dilation, groups", CONVOLUTIONS, ids=str)
+def test_input_gradients_by_either_way(
+    values: Values, stride: int, padding: int, dilation: int, groups: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With few input channels, multiplying each element once pays; the other way must give the same."""
+    used = []
+
+    def spy(kernel: Kernel) -> Any:
+        used.append(found := overlap.overlapping(kernel) if way == "by element" else None)
+        return found
+
+    monkeypatch.setattr(twin, "overlapping", spy)
+    x, w = whole(values, (2, groups, 9, 11)), whole(values, (8 * groups, 1, 3, 2))
+    (gradient,) = gradients(convolution(x, w, stride, padding, dilation, groups), [x], values)
+    agree([b.apply("relu", gradient) + 1], values)
+    assert any(used) == (way == "by element")
+
+
 @fused
 @pytest.mark.parametrize("size, stride", [(2, 2), (3, 2), (3, 1), (2, 3)])
 def test_pooling_and_its_gradient(values: Values, size: int, stride: int, fuse: bool) -> None:
@@ -250,6 +269,8 @@ def test_parts_change_nothing(values: Values, kept: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(twin, "MOST_KEPT", kept)
     for name, limit in (("LARGEST_COPY", 100), ("LARGEST_RESULT", 50), ("LEAST_PRODUCT", 1), ("MOST_KEPT", kept)):
         monkeypatch.setattr(blas, name, limit)
+        if hasattr(overlap, name):
+            monkeypatch.setattr(overlap, name, limit)
     x, w = whole(values, (3, 4, 6, 7)), whole(values, (4, 2, 3, 2))
     z = convolution(x, w, 2, 1, 1, 2)
     rows = b.build("sum", x * views.flip(x, [3]), axes=(1, 3))
@@ -303,7 +324,7 @@ def test_a_wrong_offset_is_noticed(values: Values) -> None:
     x = whole(values, (4, 6))
     half = views.slice_(x, (0, 0), (2, 6), (1, 1))
 
-    def spoil(kernel: Any) -> Any:
+    def spoil(kernel: Kernel) -> Kernel:
         def move(item: Any) -> Any:
             moved = isinstance(item, (Load, Store))
             return replace(item, layout=replace(item.layout, offset=item.layout.offset + 1)) if moved else item

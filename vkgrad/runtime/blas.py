@@ -19,6 +19,8 @@ from vkgrad.schedule.kernel import Kernel, Load, Reduce
 LARGEST_COPY = 2 << 20  # elements of an operand that are rearranged at a time: about the size of a cache
 LARGEST_RESULT = 16 << 20  # elements of the product that wait for what follows it
 LEAST_PRODUCT = 1 << 14  # multiplications in one call of BLAS below which calling it for each outer place is slower
+LONGEST_SUM = 1 << 10  # terms of one call of BLAS above which a sum over several axes is worth cutting ...
+LEAST_TERMS_PER_RESULT = 64  # ... if adding up the pieces is little beside making them
 MOST_KEPT = 16  # parts whose programs are kept between runs
 
 
@@ -26,7 +28,8 @@ class Contraction:
     """Runs a kernel that is marked as a product.
 
     Its axes are sorted into `lead` (one BLAS call each), `rows`, `columns` and `inner`, so that the result comes out in
-    the order in which it is stored.
+    the order in which it is stored. The last of `lead` may be `summed` axes of R: a long sum for a small result is many
+    products of pieces that fit a cache, added up.
     """
 
     def __init__(self, kernel: Kernel):
@@ -72,6 +75,15 @@ class Contraction:
         large = max(self.sides, key=lambda side: prod(extents[a] for a in side[1]))[0]
         strides = self._layout(large).strides
         self.inner = sorted(k, key=lambda axis: -abs(strides[axis]))
+        result = prod(extents[a] for a in (*rows, *columns))
+        terms = prod(extents[a] for a in k)
+        self.summed: list[int] = []
+        while len(self.inner) > 1 and terms > LONGEST_SUM:
+            terms //= extents[self.inner[0]]
+            if result * terms < LEAST_PRODUCT or result > terms * LEAST_TERMS_PER_RESULT:
+                break
+            self.summed.append(self.inner.pop(0))
+        self.lead += self.summed
 
     def _layout(self, side: int) -> Layout:
         """The layout of the largest load below an operand, which says how the operand lies in memory."""
@@ -95,22 +107,20 @@ class Contraction:
     def _regions(self) -> list[tuple[Region, list[Region]]]:
         """Parts of P, and for each the parts of R whose products are added up."""
         extents = self.space.extents
-        result = prod(extents[a] for a in (*self.lead, *self.rows, *self.columns))
+        result = prod(extents[a] for a in (*self.lead, *self.rows, *self.columns) if a not in self.summed)
         side = max((0, 1), key=lambda s: self.copied[s])
         count = -(-self.copied[side] // LARGEST_COPY)
         own = self.sides[side][1]
-        width = prod(extents[a] for a in self.lead)
+        along = [*self.summed, *self.inner]
+        width = prod(extents[a] for a in self.lead if a not in self.summed)
         outer = max(min(count, width), -(-result // LARGEST_RESULT))
         rest = -(-count // max(outer, 1))
-        along_inner = prod(extents[a] for a in self.inner) > prod(extents[a] for a in own)
-        if rest > 1 and not along_inner:
+        if prod(extents[a] for a in along) <= prod(extents[a] for a in own):
             outer, rest = outer * rest, 1
         regions = []
-        for region in parts(extents, [*self.lead, *own], outer):
-            inner = list(parts(extents, self.inner, rest))
-            axes = self.inner
-            cut = [_joined(region, part, axes) for part in inner]
-            regions.append((region, cut))
+        for region in parts(extents, [*(a for a in self.lead if a not in self.summed), *own], outer):
+            inner = parts(extents, along, rest)
+            regions.append((region, [_joined(region, part, along) for part in inner]))
         return regions
 
 
@@ -154,7 +164,9 @@ class Piece:
             for part in parts_of_space
         ]
         self.reduce = whole.reduce
-        order = [*whole.lead, *whole.rows, *whole.columns]
+        # The summed axes are the last of `lead`, so they stand just before the matrix.
+        self.summed = tuple(range(-2 - len(whole.summed), -2))
+        order = [*(a for a in whole.lead if a not in whole.summed), *whole.rows, *whole.columns]
         self.unpacked = tuple(space.extents[a] for a in order)
         self.back = tuple(order.index(a) for a in sorted(order))
         self.shape = tuple(1 if a in space.reduced else e for a, e in enumerate(space.extents))
@@ -163,7 +175,7 @@ class Piece:
 
     def _direct(self, whole: Contraction, space: Space) -> Callable[[Buffers], np.ndarray] | None:
         """The result's place in memory as an array that BLAS can write to, if nothing follows the product."""
-        if len(space.stores) != 1 or space.stores[0].value != whole.reduce:
+        if whole.summed or len(space.stores) != 1 or space.stores[0].value != whole.reduce:
             return None
         store = space.stores[0]
         layout, dtype = store.layout, store.dtype.numpy
@@ -183,6 +195,8 @@ class Piece:
         total = np.matmul(first[0](buffers), first[1](buffers), out=out)
         for left, right in others:
             total += np.matmul(left(buffers), right(buffers))
+        if self.summed:
+            total = total.sum(axis=self.summed, dtype=total.dtype)
         if self.finish is not None:
             total = total.reshape(self.unpacked).transpose(self.back).reshape(self.shape)
             self.finish.values(buffers, {self.reduce: total})

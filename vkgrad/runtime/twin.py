@@ -12,6 +12,7 @@ from math import prod
 from vkgrad.runtime.access import Buffers, parts
 from vkgrad.runtime.blas import Contraction
 from vkgrad.runtime.nest import Program, Space
+from vkgrad.runtime.overlap import overlapping
 from vkgrad.schedule.kernel import Kernel
 
 LARGEST_VALUE = 4 << 20  # elements of the largest array that a part of a nest computes; a few such live at once
@@ -26,7 +27,7 @@ def prepare(kernel: Kernel) -> Callable[[Buffers], None]:
     same places.
     """
     if kernel.product is not None:
-        return Contraction(kernel)
+        return overlapping(kernel) or Contraction(kernel)
     order = list(range(len(kernel.extents)))
     if kernel.terms <= FEW_TERMS:
         order = [*order[kernel.parallel :], *order[: kernel.parallel]]
