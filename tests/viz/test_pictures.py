@@ -83,6 +83,13 @@ def test_a_value_that_is_there_is_one_box() -> None:
     assert vg.viz.plan(x).title.startswith("0 nodes") or "0 dispatches" in vg.viz.plan(x).title
 
 
+def test_a_plan_without_inputs_is_drawn() -> None:
+    x = vg.ones((8, 8))
+    picture = vg.viz.plan(vg.softmax(x @ x))
+    assert not [box for box in picture.boxes.values() if box.style == "input"]
+    ElementTree.fromstring(picture.svg())
+
+
 def test_forms(layer: vg.Tensor, tmp_path: Path) -> None:
     picture = vg.viz.plan(layer)
     assert picture._repr_svg_() == picture.svg()

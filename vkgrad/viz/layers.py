@@ -49,7 +49,7 @@ def longest_path_rows(graph: nx.DiGraph) -> dict[Hashable, int]:
 def place(
     graph: nx.DiGraph, size: Mapping[Hashable, tuple[float, float]], row: Mapping[Hashable, int] | None = None
 ) -> Placement:
-    """Place the nodes of an acyclic graph; `size` is width and height of each, `row` its row (longest path if None)."""
+    """Place the nodes of an acyclic graph; `size` is width and height of each, `row` its row, from 0 (longest path if None)."""
     if not graph:
         return Placement({}, {}, [], 0.0, 0.0)
     full, rows = in_rows(graph, longest_path_rows(graph) if row is None else row)
@@ -64,7 +64,7 @@ def place(
         height = max((size[node][1] for node in nodes if node in size), default=0.0)
         centre.update({node: (x[node] - left, top + height / 2) for node in nodes})
         edges_of_rows.append((top, top + height))
-        top += height + GAP_Y
+        top += height + GAP_Y if nodes else 0.0  # a row that nobody uses takes no room
     paths = {}
     for source, target in graph.edges:
         half_out, half_in = size[source][1] / 2, size[target][1] / 2
@@ -80,15 +80,14 @@ def place(
 
 def in_rows(graph: nx.DiGraph, row: Mapping[Hashable, int]) -> tuple[nx.DiGraph, list[list[Hashable]]]:
     """The graph with a bend wherever an edge crosses a row, and its nodes by row, in the order of the graph."""
-    first = min(row.values())
-    rows: list[list[Hashable]] = [[] for _ in range(max(row.values()) - first + 1)]
+    rows: list[list[Hashable]] = [[] for _ in range(max(row.values()) + 1)]
     full: nx.DiGraph = nx.DiGraph()
     for node in graph:
-        rows[row[node] - first].append(node)
+        rows[row[node]].append(node)
         full.add_node(node)
     for source, target in graph.edges:
         previous = source
-        for number in range(row[source] - first + 1, row[target] - first):
+        for number in range(row[source] + 1, row[target]):
             bend = Bend(source, target, number)
             rows[number].append(bend)
             full.add_edge(previous, bend)
