@@ -49,7 +49,10 @@ def longest_path_rows(graph: nx.DiGraph) -> dict[Hashable, int]:
 def place(
     graph: nx.DiGraph, size: Mapping[Hashable, tuple[float, float]], row: Mapping[Hashable, int] | None = None
 ) -> Placement:
-    """Place the nodes of an acyclic graph; `size` is width and height of each, `row` its row, from 0 (longest path if None)."""
+    """Place the nodes of an acyclic graph.
+
+    `size` is width and height of each node; `row` its row, from 0 (by the longest path where it is None).
+    """
     if not graph:
         return Placement({}, {}, [], 0.0, 0.0)
     full, rows = in_rows(graph, longest_path_rows(graph) if row is None else row)
@@ -163,9 +166,7 @@ def apart(wanted: Sequence[float], gaps: Sequence[float]) -> list[float]:
         >>> apart([0.0, 0.0, 9.0], [2.0, 2.0])
         [-1.0, 1.0, 9.0]
     """
-    shifts = [0.0]
-    for gap in gaps:
-        shifts.append(shifts[-1] + gap)
+    shifts = [sum(gaps[:number]) for number in range(len(wanted))]
     pools: list[tuple[float, int]] = []  # mean and number of each run of touching neighbours
     for place_wanted, shift in zip(wanted, shifts, strict=True):
         mean, count = place_wanted - shift, 1
