@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -87,9 +88,9 @@ def _shared_nest(kernel: Kernel, limits: Limits) -> dict[str, Any]:
 # ---- contractions
 def mnk(kernel: Kernel) -> tuple[int, int, int, int]:
     """(batch, M, N, K) of a product kernel."""
-    product = kernel.product
-    assert product is not None
-    ends = (product.batch, product.batch + product.m, kernel.parallel, len(kernel.extents))
+    assert kernel.product is not None
+    m_first, n_first = kernel.product.batch, kernel.product.batch + kernel.product.m
+    ends = (m_first, n_first, kernel.parallel, len(kernel.extents))
     starts = (0, *ends[:-1])
     b, m, n, k = (prod(kernel.extents[s:e]) for s, e in zip(starts, ends, strict=True))
     return b, m, n, k
@@ -107,10 +108,9 @@ def _even(extent: int, most: int) -> int:
 
 def _dense(kernel: Kernel, side: str) -> str:
     """Along which of its axes an operand's elements lie side by side: "k" or "own" (M or N); the longer run wins."""
-    product = kernel.product
-    assert product is not None
-    m_end = product.batch + product.m
-    root, last = (product.left, m_end - 1) if side == "left" else (product.right, kernel.parallel - 1)
+    assert kernel.product is not None
+    m_end = kernel.product.batch + kernel.product.m
+    root, last = (kernel.product.left, m_end - 1) if side == "left" else (kernel.product.right, kernel.parallel - 1)
     run = {"own": 0, "k": 0}
     for index in closure(kernel, [root]):
         instruction = kernel.code[index]
@@ -127,36 +127,41 @@ def _tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
 
 
 def _software_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
-    """The tile with the least estimated work. Lanes are one subgroup along M or N: they are the processor's vector.
+    """The tile with the least estimated work. The lanes of a subgroup, which are the processor's vector, lie along M, N
+    or K; along M or N the other side's operand is common to them.
 
-    Weights from lavapipe: a load, uniform or not, costs three multiply-adds, so does a broadcast; a step along K costs
-    ten beside. A big tile saves loads and takes long to compile (8x8: 300 ms, 4x8: 120 ms, 4x4: 70 ms), so it must earn
+    The unit of work is a multiply-add of a vector, measured on lavapipe: a load (common or not) or a broadcast costs
+    three, a step along K ten, a workgroup 200, a row or column of a tile 20, an output 20, or 45 if lanes along K must
+    be joined. A big tile saves loads and takes long to compile (8x8: 300 ms, 4x8: 120 ms, 4x4: 70 ms), so it must earn
     that: only products with enough work get it. One workgroup alone leaves cores idle.
     """
     b, m, n, k = mnk(kernel)
-    lanes, unroll, lanes_k = limits.subgroup if limits.broadcast else 8, min(k, 2), 1
-    while _ceil(k, lanes_k * unroll) > MOST_TRIPS - 1024:
-        lanes_k *= 2
+    lanes, unroll, least_k = limits.subgroup if limits.broadcast else 8, min(k, 2), 1
+    while _ceil(k, least_k * unroll) > MOST_TRIPS - 1024:
+        least_k *= 2
     work = b * m * n * k
-    most = 64 if work >= 1 << 23 else 32 if work >= 1 << 19 else 16
-    if lanes_k > 1:
-        most = min(most, limits.shared_bytes // (lanes * lanes_k * _product_dtype(kernel).size_bytes))
+    most = 64 if work >= 1 << 22 else 32 if work >= 1 << 19 else 16
+    if least_k > 1:
+        most = min(most, limits.shared_bytes // (lanes * least_k * _product_dtype(kernel).size_bytes))
 
     def options() -> Iterator[tuple[float, str, int, int]]:
-        for side, along, other in (("m", m, n), ("n", n, m)):
-            for own in (1, 2, 4, 8):
-                for shared in range(1, 9):
-                    if own * shared <= most:
-                        groups = b * _ceil(along, own * lanes) * _ceil(other, shared)
-                        moved = own + shared + (_ceil(shared, lanes) if limits.broadcast else 0)
-                        yield max(groups, 2) * (10 + 3 * moved + own * shared), side, own, shared
+        for side, tm, tn in product("mnk", range(1, 9), range(1, 9)):
+            own, common = (tn, tm) if side == "n" else (tm, tn)
+            if tm * tn > most or (side != "k" and own not in (1, 2, 4, 8)):
+                continue
+            lanes_m, lanes_n = (lanes if side == "m" else 1), (lanes if side == "n" else 1)
+            groups = b * _ceil(m, tm * lanes_m) * _ceil(n, tn * lanes_n)
+            moved = tm + tn + (_ceil(common, lanes) if limits.broadcast and side != "k" else 0)
+            steps = _ceil(k, lanes) if side == "k" else k
+            finish = 200 + 20 * (tm + tn) + (45 if side == "k" else 20) * tm * tn
+            yield max(groups, 2) * (steps * (10 + 3 * moved + tm * tn) + finish), side, tm, tn
 
-    _, side, own, shared = min(options())
-    by_side = {"tm": own, "tn": shared, "lanes_m": lanes, "lanes_n": 1}
-    if side == "n":
-        by_side = {"tm": shared, "tn": own, "lanes_m": 1, "lanes_n": lanes}
-    alike = "" if not limits.broadcast else "right" if side == "m" else "left"
-    return {**by_side, "lanes_k": lanes_k, "unroll": unroll, "broadcast": alike, "k_fastest": False}
+    _, side, tm, tn = min(options())
+    return {
+        "tm": tm, "tn": tn, "lanes_m": lanes if side == "m" else 1, "lanes_n": lanes if side == "n" else 1,
+        "lanes_k": max(lanes, least_k) if side == "k" else least_k, "unroll": unroll,
+        "broadcast": {"m": "right", "n": "left", "k": ""}[side] if limits.broadcast else "", "k_fastest": False,
+    }  # fmt: skip
 
 
 def _gpu_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
@@ -244,10 +249,10 @@ ROWS: tuple[Row, ...] = (
         lambda kernel, limits: kernel.product is not None,
         _tile,
         _tile_groups,
-        "register tiles without staging. lavapipe, products of LeNet at batch 64: two steps of K a trip are 1.2 to 1.7 "
-        "times as fast as one, handing the common operand around is 1.15 times as fast as each lane loading it, lanes "
-        "along N where M is short 6 times as fast as along M. GPUs (assumed): 32,768 invocations hide latency, and "
-        "neighbours should load along K where K is dense",
+        "register tiles without staging. lavapipe, a LeNet step at batch 64: the chosen tiles take 0.35 of the time that "
+        "8x8 tiles with lanes along M take, and 0.7 of the time to compile; of that, two steps of K a trip give 1.2 to "
+        "1.7, handing the common operand around 1.15, lanes along K for the gradients of few weights 3 to 10. GPUs "
+        "(assumed): 32,768 invocations hide latency, and neighbours should load along K where K is dense",
     ),
     Row(
         "nest_serial",
