@@ -18,7 +18,7 @@ import numpy as np
 import vkgrad as vg
 from vkgrad import nn
 
-SOFTWARE_SUBSET = 20_000  # images that software Vulkan on two cores trains on in a few minutes
+SOFTWARE_SUBSET = 30_000  # images that software Vulkan on two cores trains on in a few minutes
 COUNTED_STEP = 10  # late enough that everything is compiled and allocated
 TEST_BATCH = 500
 
@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64, help="images in one step")
     parser.add_argument("--device", help="cpu, or the index or a part of the name of a Vulkan device")
     parser.add_argument("--seed", type=int, default=0, help="of the first weights and the order of the images")
-    parser.add_argument("--lr", type=float, default=1e-3, help="learning rate of Adam")
+    parser.add_argument("--lr", type=float, default=2e-3, help="learning rate of Adam")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for losses and pictures")
     options = parser.parse_args()
 
