@@ -101,7 +101,7 @@ def test_loading_refuses_what_does_not_fit_and_changes_nothing() -> None:
 
 def test_loading_keeps_the_type_of_the_module() -> None:
     layer = vg.nn.Linear(2, 1)
-    layer.load_state_dict({"weight": np.array([[1.0, 2.0]]), "bias": np.array([3.0])})
+    layer.load_state_dict({"weight": np.array([[1.0, 2.0]]), "bias": np.array([3])})
     assert layer.weight.dtype is vg.float32 and layer.weight.tolist() == [[1.0, 2.0]]
 
 

@@ -14,7 +14,7 @@ class ModuleList(Module):
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         self.layers = list(modules)
 
-    def fields(self) -> Mapping[str, Any]:
+    def _contents(self) -> Mapping[str, Any]:
         """Name the layers "0", "1", ... as PyTorch does, not "layers.0"."""
         others = {name: value for name, value in vars(self).items() if name != "layers"}
         return {str(index): layer for index, layer in enumerate(self.layers)} | others

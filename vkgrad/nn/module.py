@@ -55,7 +55,7 @@ class Module:
         return self.forward(*inputs, **options)
 
     # ---- what is inside
-    def fields(self) -> Mapping[str, Any]:
+    def _contents(self) -> Mapping[str, Any]:
         """What this module holds, by name. Containers whose names differ from their attributes say so here."""
         return vars(self)
 
@@ -69,11 +69,11 @@ class Module:
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
         """Yield the tensors that training changes, each once, in the order in which they were assigned."""
-        return self._named_tensors(lambda name, tensor: tensor.requires_grad)
+        return self._named_tensors(trained=True)
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
         """Yield the tensors that no gradient reaches, private ones too, each once."""
-        return self._named_tensors(lambda name, tensor: not tensor.requires_grad)
+        return self._named_tensors(trained=False)
 
     def parameters(self) -> Iterator[Tensor]:
         return (tensor for _, tensor in self.named_parameters())
@@ -85,10 +85,10 @@ class Module:
         """Yield the modules directly inside this one."""
         return (member for _, member in _own_members(self) if isinstance(member, Module))
 
-    def _named_tensors(self, wanted: Callable[[str, Tensor], bool]) -> Iterator[tuple[str, Tensor]]:
+    def _named_tensors(self, trained: bool) -> Iterator[tuple[str, Tensor]]:
         seen: set[int] = set()
         for name, member in _members("", self):
-            if isinstance(member, Tensor) and id(member) not in seen and wanted(name, member):
+            if isinstance(member, Tensor) and member.requires_grad is trained and id(member) not in seen:
                 seen.add(id(member))
                 yield name, member
 
@@ -113,12 +113,12 @@ class Module:
                 f"load_state_dict: {type(self).__name__} misses {_listed(mismatch.missing)} and does not know "
                 f"{_listed(mismatch.unexpected)}; pass strict=False to load what fits"
             )
-        values = {name: asarray(state[name]) for name in own if name in state}
+        values = {name: asarray(state[name], own[name].dtype) for name in own if name in state}
         for name, value in values.items():
             if value.shape != own[name].shape:
                 raise ShapeError(f"load_state_dict: {name} has shape {own[name].shape}, the state has {value.shape}")
         for name, value in values.items():
-            own[name].assign(value.astype(own[name].dtype))
+            own[name].assign(value)
         return mismatch
 
     # ---- modes
@@ -177,7 +177,7 @@ def _members(name: str, value: Any, inside: tuple[int, ...] = ()) -> Iterator[tu
     elif isinstance(value, Module):
         yield name, value
         if id(value) not in inside:  # a module may hold the one that holds it
-            for key, field in value.fields().items():
+            for key, field in value._contents().items():
                 yield from _members(_joined(name, key), field, (*inside, id(value)))
     else:
         for key, item in _items(value):
@@ -186,7 +186,7 @@ def _members(name: str, value: Any, inside: tuple[int, ...] = ()) -> Iterator[tu
 
 def _own_members(module: Module) -> Iterator[tuple[str, Tensor | Module]]:
     """Yield the tensors and modules that `module` holds itself, not those inside these modules."""
-    stack = list(reversed([*module.fields().items()]))
+    stack = list(reversed([*module._contents().items()]))
     while stack:
         name, value = stack.pop()
         if isinstance(value, Tensor | Module):

@@ -145,7 +145,7 @@ class Optimizer:
         if set(own) != set(state):
             different = ", ".join(sorted(set(own) ^ set(state)))
             raise DataError(f"load_state_dict: this {type(self).__name__} and the state differ in {different}")
-        _replace(own, {name: asarray(value).astype(own[name].dtype) for name, value in state.items()})
+        _replace(own, {name: asarray(value, own[name].dtype) for name, value in state.items()})
         self._lr = float(self._lr_tensor)
 
     def __repr__(self) -> str:

@@ -1,0 +1,71 @@
+"""Every example runs and its own assertion holds; LeNet also writes what it promises, here from a made-up data set."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vkgrad.data import write_idx
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def _run(name: str, *arguments: str, **environment: str) -> str:
+    command = [sys.executable, "-W", "ignore", str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["mlp.py", "regression.py"])
+def test_it_runs(name: str) -> None:
+    assert _run(name)
+
+
+@pytest.fixture
+def stripes(tmp_path: Path) -> Path:
+    """A data set in the four files of MNIST: class k is a stripe at row 2 k + 4, in noise."""
+    generator = np.random.Generator(np.random.Philox(3))
+    for part, count in (("train", 640), ("t10k", 500)):
+        labels = np.arange(count, dtype=np.uint8) % 10
+        images = generator.integers(0, 100, (count, 28, 28)).astype(np.uint8)
+        for k in range(3):
+            images[np.arange(count), 2 * labels.astype(int) + 4 + k] += 150
+        write_idx(tmp_path / f"{part}-images-idx3-ubyte.gz", images)
+        write_idx(tmp_path / f"{part}-labels-idx1-ubyte.gz", labels)
+    return tmp_path
+
+
+def test_lenet_trains_and_shows_what_it_did(stripes: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    printed = _run("lenet.py", "--full", "--epochs", "3", "--batch", "32", "--out", str(out), VKGRAD_DATA=str(stripes))
+    lines = printed.splitlines()
+    found = re.fullmatch(r"test accuracy: (0\.\d{4}|1\.0000)", lines[-1])
+    assert found and float(found[1]) > 0.9, lines[-1]
+    assert re.search(r"one step: \d+ dispatches, \d+ barriers, 1 submissions, \d+ bytes uploaded, 4 bytes", printed)
+    assert len(np.loadtxt(out / "lenet-losses.txt")) == 3 * 640 // 32
+    assert {path.name for path in out.iterdir()} == {"lenet-losses.txt", "lenet-loss.png", "lenet-predictions.png"}
+
+
+def test_lenet_takes_a_part_and_repeats_itself(stripes: Path, tmp_path: Path) -> None:
+    losses = []
+    for run in ("first", "second"):
+        arguments = ("--subset", "256", "--seed", "3", "--out", str(tmp_path / run))
+        assert "256 images to train on" in _run("lenet.py", *arguments, VKGRAD_DATA=str(stripes))
+        losses.append((tmp_path / run / "lenet-losses.txt").read_text())
+    assert losses[0] == losses[1]
+    assert len(losses[0].splitlines()) == 4
+
+
+def test_lenet_without_matplotlib_says_so(stripes: Path, tmp_path: Path) -> None:
+    (tmp_path / "matplotlib.py").write_text("raise ImportError('hidden by the test')")
+    arguments = ("--subset", "64", "--out", str(tmp_path / "out"))
+    printed = _run("lenet.py", *arguments, VKGRAD_DATA=str(stripes), PYTHONPATH=str(tmp_path))
+    assert "no pictures: matplotlib is not installed" in printed
+    assert printed.splitlines()[-1].startswith("test accuracy: ")
