@@ -23,10 +23,12 @@ BASIC: list[Any] = [
 ]  # fmt: skip
 
 ARRAYS: list[Any] = [
-    I, (I,), (slice(None), I[:2]), (Ellipsis, I), (I, I[:3]), (I, 1), (1, I[:2]), (1, slice(None), I), (I, slice(None), I),
+    I, (I,), (slice(None), I[:2]), (Ellipsis, I), (I, I[:3]), (I, 1), (1, I[:2]), (1, slice(None), I),
+    (I, slice(None), I),
     (slice(None), I[:2], J), (J, I[:2]), (J, slice(None), I), (slice(1, 3), I[:1], slice(None, None, 2)), (None, I),
     (I, None, I), (slice(None), None, I[:2], 0), [0, 3, 3], (slice(None), [2, 0]), np.zeros((0,), int),
-    X[:, 0, 0] > 0, X[..., 0] > 0, X > 0, (slice(None), np.array([True, False, True])), (I[:2], X[0] > np.sort(X[0].ravel())[-3]),
+    X[:, 0, 0] > 0, X[..., 0] > 0, X > 0, (slice(None), np.array([True, False, True])),
+    (I[:2], X[0] > np.sort(X[0].ravel())[-3]),
 ]  # fmt: skip
 
 

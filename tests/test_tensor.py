@@ -17,8 +17,8 @@ from vkgrad.ir.node import walk
 # ---- in
 def test_python_numbers_have_default_types() -> None:
     for data, dtype in [
-        (1.5, vg.float32), (2, vg.int32), (True, vg.bool_), ([1.0, 2], vg.float32), ([[1, 2]], vg.int32), ([], vg.float32),
-        ((True, False), vg.bool_),
+        (1.5, vg.float32), (2, vg.int32), (True, vg.bool_), ([1.0, 2], vg.float32), ([[1, 2]], vg.int32),
+        ([], vg.float32), ((True, False), vg.bool_),
     ]:  # fmt: skip
         assert vg.tensor(data).dtype is dtype, data
         close(vg.tensor(data), np.asarray(data, dtype.numpy))
@@ -89,7 +89,12 @@ def test_dlpack_both_ways() -> None:
 def test_reading() -> None:
     x = vg.tensor([[1.5, 2.0]])
     assert x.tolist() == [[1.5, 2.0]]
-    assert (vg.tensor(2.5).item(), float(vg.tensor([2.5])), int(vg.tensor(2.5)), bool(vg.tensor(0))) == (2.5, 2.5, 2, False)
+    assert (vg.tensor(2.5).item(), float(vg.tensor([2.5])), int(vg.tensor(2.5)), bool(vg.tensor(0))) == (
+        2.5,
+        2.5,
+        2,
+        False,
+    )
     assert np.asarray(x).dtype == np.float32
     assert np.asarray(x, np.float64).dtype == np.float64
     assert repr(x) == "tensor([[1.5, 2. ]], dtype=float32)"
@@ -126,7 +131,7 @@ def test_eval_keeps_values_on_the_device() -> None:
     with vg.counting() as counts:
         vg.eval(x, vg.ones(4))
         assert (counts.flushes, counts.bytes_downloaded) == (1, 0)
-    close(x["a"], np.full(3, 2, np.float32))  # type: ignore[arg-type]
+    close(x["a"], np.full(3, 2, np.float32))
 
 
 def test_pickle_and_copy() -> None:
@@ -260,6 +265,7 @@ def test_training_by_hand() -> None:
         loss = ((x @ w - target) ** 2).mean()
         loss.backward()
         with vg.no_grad():
+            assert w.grad is not None
             w.assign(w - 0.2 * w.grad)
         w.grad = None
     np.testing.assert_allclose(w.numpy(), [1.0, -2.0, 0.5], atol=1e-3)

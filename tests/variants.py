@@ -40,7 +40,7 @@ def layouts(array: np.ndarray) -> Iterator[tuple[str, np.ndarray, vg.Tensor]]:
         yield "broadcast", np.broadcast_to(first, array.shape), vg.broadcast_to(vg.tensor(first), array.shape)
 
 
-def close(tensor: vg.Tensor, expected: Any, cost: float = 1.0, largest: float | None = None, name: str = "") -> None:
+def close(tensor: Any, expected: Any, cost: float = 1.0, largest: float | None = None, name: str = "") -> None:
     """Raise `AssertionError` unless type and shape are as expected and elements agree to `cost` times `ULPS`."""
     expected = np.asarray(expected)
     assert isinstance(tensor, vg.Tensor), f"{name}: got a {type(tensor).__name__}"

@@ -10,7 +10,14 @@ from vkgrad.counters import counting, stats
 from vkgrad.custom_rules import custom_vjp, stop_gradient
 from vkgrad.execution import default_device, devices, flush, host_policy, plan, set_device, synchronize
 from vkgrad.functional import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
-from vkgrad.functions import *  # noqa: F403
+from vkgrad.functions.convolution import *
+from vkgrad.functions.creation import *
+from vkgrad.functions.elementwise import *
+from vkgrad.functions.joining import *
+from vkgrad.functions.linear import *
+from vkgrad.functions.lookup import *
+from vkgrad.functions.reductions import *
+from vkgrad.functions.shapes import *
 from vkgrad.history import no_grad
 from vkgrad.ir.dtypes import bool_, float32, float64, int32, uint32
 from vkgrad.jit import jit
@@ -18,26 +25,16 @@ from vkgrad.random import manual_seed
 from vkgrad.serialization import load, save
 from vkgrad.tensor import Tensor, asarray, eval, tensor
 
-__all__ = [
-    *functions.__all__,
-    "Tensor", "asarray", "bool_", "counting", "custom_vjp", "data", "default_device", "devices", "eval",
-    "float32", "float64", "flush", "functions", "grad", "hessian", "host_policy", "hvp", "indexing", "int32",
-    "jacobian", "jit", "jvp",
-    "linearize", "load", "manual_seed", "nn", "no_grad", "optim", "plan", "random", "save", "set_device", "stats",
-    "stop_gradient", "synchronize", "tensor", "testing", "tree", "uint32", "updates", "value_and_grad", "vjp",
-    "to_networkx", "viz",
-]  # fmt: skip
-
 if TYPE_CHECKING:
     from vkgrad import viz
     from vkgrad.viz import to_networkx
+else:
 
+    def __getattr__(name: str) -> object:
+        """`viz` and `to_networkx` are imported at their first use, because networkx takes longer than all the rest."""
+        if name not in ("viz", "to_networkx"):
+            raise AttributeError(f"module 'vkgrad' has no attribute {name!r}")
+        from importlib import import_module
 
-def __getattr__(name: str) -> object:
-    """`viz` and `to_networkx` are imported at their first use, because networkx takes longer than all the rest."""
-    if name not in ("viz", "to_networkx"):
-        raise AttributeError(f"module 'vkgrad' has no attribute {name!r}")
-    from importlib import import_module
-
-    module = import_module("vkgrad.viz")
-    return module if name == "viz" else module.to_networkx
+        module = import_module("vkgrad.viz")
+        return module if name == "viz" else module.to_networkx

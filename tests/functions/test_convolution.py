@@ -21,19 +21,18 @@ def reference_convolution(
     x, w = x.astype(np.float64), w.astype(np.float64)
     x = np.pad(x, [(0, 0), (0, 0), *zip(low, high, strict=True)])
     outputs, inputs, *sizes = w.shape
-    extents = [
-        (e - (k - 1) * d - 1) // s + 1 for e, k, d, s in zip(x.shape[2:], sizes, dilation, stride, strict=True)
-    ]
+    extents = [(e - (k - 1) * d - 1) // s + 1 for e, k, d, s in zip(x.shape[2:], sizes, dilation, stride, strict=True)]
     out = np.zeros((x.shape[0], outputs, *extents))
     for channel in range(outputs):
         first = channel // (outputs // groups) * inputs
         for place in product(*map(range, extents)):
-            window = tuple(
-                slice(p * s, p * s + (k - 1) * d + 1, d) for p, s, k, d in zip(place, stride, sizes, dilation, strict=True)
+            window: tuple[Any, ...] = tuple(
+                slice(p * s, p * s + (k - 1) * d + 1, d)
+                for p, s, k, d in zip(place, stride, sizes, dilation, strict=True)
             )
-            out[(slice(None), channel, *place)] = np.sum(
-                x[(slice(None), slice(first, first + inputs), *window)] * w[channel], axis=tuple(range(1, w.ndim))
-            )
+            seen = x[:, first : first + inputs][(slice(None), slice(None), *window)]
+            spot: tuple[Any, ...] = (slice(None), channel, *place)
+            out[spot] = np.sum(seen * w[channel], axis=tuple(range(1, w.ndim)))
     return out
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -24,14 +26,26 @@ def test_constant_tensors() -> None:
     assert vg.empty_like(x).dtype is vg.int32
 
 
-RANGES = [(5,), (0,), (2, 7), (7, 2), (7, 2, -2), (0, 10, 3), (0.0, 1.0, 0.25), (1, 2, 0.3), (3, 3), (-1.5, 1.5)]
+RANGES: list[tuple] = [
+    (5,),
+    (0,),
+    (2, 7),
+    (7, 2),
+    (7, 2, -2),
+    (0, 10, 3),
+    (0.0, 1.0, 0.25),
+    (1, 2, 0.3),
+    (3, 3),
+    (-1.5, 1.5),
+]
 
 
 @pytest.mark.parametrize("arguments", RANGES, ids=str)
-def test_arange(arguments: tuple) -> None:
+def test_arange(arguments: Any) -> None:
     expected = np.arange(*arguments)
     close(vg.arange(*arguments), expected.astype(np.int32 if expected.dtype.kind == "i" else np.float32))
-    close(vg.arange(*arguments, dtype=vg.float32), expected.astype(np.float32))
+    start, stop, step = (*(arguments if len(arguments) > 1 else (0, *arguments)), 1)[:3]
+    close(vg.arange(start, stop, step, dtype=vg.float32), expected.astype(np.float32))
 
 
 def test_linspace_meets_both_ends() -> None:
@@ -62,7 +76,9 @@ def test_one_hot() -> None:
 def test_nothing_is_uploaded() -> None:
     vg.flush()
     with vg.counting() as counts:
-        vg.eval(vg.zeros((3, 4)) + 1, vg.arange(5), vg.linspace(0, 1, 5), vg.eye(3), vg.tri(3), vg.one_hot(vg.arange(3), 4))
+        vg.eval(
+            vg.zeros((3, 4)) + 1, vg.arange(5), vg.linspace(0, 1, 5), vg.eye(3), vg.tri(3), vg.one_hot(vg.arange(3), 4)
+        )
     assert counts.bytes_uploaded == 0
     assert counts.dispatches > 0
     with vg.counting() as control:
@@ -71,7 +87,7 @@ def test_nothing_is_uploaded() -> None:
 
 
 def test_mistakes() -> None:
-    with pytest.raises(ShapeError, match="zeros|full: extents must not be negative"):
+    with pytest.raises(ShapeError, match="full: extents must not be negative"):
         vg.zeros((2, -1))
     with pytest.raises(ShapeError, match="arange: step must not be 0"):
         vg.arange(0, 1, 0)

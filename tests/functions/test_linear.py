@@ -139,7 +139,11 @@ def test_the_other_products() -> None:
     close(vg.dot(m, draw(5, 2, 4)), _exact(np.dot, m, draw(5, 2, 4)), cost=4)
     close(vg.dot(x, 2.0), x * 2)
     close(vg.vecdot(draw(2, 3), y), _exact(lambda a, b: (a * b).sum(-1), draw(2, 3), y), cost=4)
-    close(vg.vecdot(m, draw(4, 3, 2, seed=1), axis=1), _exact(lambda a, b: (a * b).sum(1), m, draw(4, 3, 2, seed=1)), cost=4)
+    close(
+        vg.vecdot(m, draw(4, 3, 2, seed=1), axis=1),
+        _exact(lambda a, b: (a * b).sum(1), m, draw(4, 3, 2, seed=1)),
+        cost=4,
+    )
     close(vg.tensordot(m, draw(3, 2, 5)), _exact(np.tensordot, m, draw(3, 2, 5)), cost=8)
     axes = ((0, -1), (1, 0))
     close(vg.tensordot(m, draw(2, 4), axes), _exact(lambda a, b: np.tensordot(a, b, axes), m, draw(2, 4)), cost=8)
@@ -152,7 +156,7 @@ def test_mistakes_are_named() -> None:
     assert str(error.value) == (
         "matmul: inner sizes differ: (3, 4) @ (5, 2); axis -1 of the left must equal axis -2 of the right"
     )
-    with pytest.raises(ShapeError, match="matmul: shapes .* do not broadcast"):
+    with pytest.raises(ShapeError, match=r"matmul: shapes .* do not broadcast"):
         vg.ones((2, 3, 4)) @ vg.ones((5, 4, 2))
     with pytest.raises(ShapeError, match="matmul: a number is no matrix"):
         vg.ones((3,)) @ vg.tensor(2.0)

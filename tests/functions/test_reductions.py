@@ -12,7 +12,7 @@ import vkgrad as vg
 from tests.variants import close, draw, layouts, subsets
 from vkgrad.errors import ShapeError
 
-REDUCTIONS = {
+REDUCTIONS: dict[str, Any] = {
     "sum": np.sum,
     "prod": np.prod,
     "max": np.max,

@@ -36,7 +36,8 @@ VIEWS: list[tuple[str, Callable, Callable]] = [
     ("permute", lambda x: x.permute(1, 2, 0), lambda x: x.transpose(1, 2, 0)),
     ("permute by a tuple", lambda x: x.permute((-1, 0, 1)), lambda x: x.transpose(-1, 0, 1)),
     ("flip", lambda x: vg.flip(x, (0, -1)), lambda x: np.flip(x, (0, -1))),
-    ("broadcast_to", lambda x: vg.broadcast_to(x[:, :1], (5, 2, 3, 4)), lambda x: np.broadcast_to(x[:, :1], (5, 2, 3, 4))),
+    ("broadcast_to", lambda x: vg.broadcast_to(x[:, :1], (5, 2, 3, 4)),
+     lambda x: np.broadcast_to(x[:, :1], (5, 2, 3, 4))),
     ("diagonal", lambda x: vg.diagonal(x), lambda x: np.diagonal(x)),
     ("diagonal off", lambda x: vg.diagonal(x, 1, 2, 1), lambda x: np.diagonal(x, 1, 2, 1)),
     ("diagonal below", lambda x: vg.diagonal(x, -1, 1, 2), lambda x: np.diagonal(x, -1, 1, 2)),
@@ -44,12 +45,14 @@ VIEWS: list[tuple[str, Callable, Callable]] = [
     ("pad", lambda x: vg.pad(x, 1, 7.5), lambda x: np.pad(x, 1, constant_values=7.5)),
     ("pad by pairs", lambda x: vg.pad(x, [(0, 0), (2, 0), (0, 1)]), lambda x: np.pad(x, [(0, 0), (2, 0), (0, 1)])),
     ("pad by a pair", lambda x: vg.pad(x, (1, 0)), lambda x: np.pad(x, (1, 0))),
-    ("pad that cuts", lambda x: vg.pad(x, [(0, 0), (-1, 1), (2, -3)]), lambda x: np.pad(x[:, 1:, :1], [(0, 0), (0, 1), (2, 0)])),
+    ("pad that cuts", lambda x: vg.pad(x, [(0, 0), (-1, 1), (2, -3)]),
+     lambda x: np.pad(x[:, 1:, :1], [(0, 0), (0, 1), (2, 0)])),
 ]  # fmt: skip
 
 JOINS: list[tuple[str, Callable, Callable]] = [
     ("concat", lambda x: vg.concat([x, x[:1] * 2]), lambda x: np.concatenate([x, x[:1] * 2])),
-    ("concat along the last", lambda x: vg.concat([x, x, x[..., :1]], -1), lambda x: np.concatenate([x, x, x[..., :1]], -1)),
+    ("concat along the last", lambda x: vg.concat([x, x, x[..., :1]], -1),
+     lambda x: np.concatenate([x, x, x[..., :1]], -1)),
     ("concat flat", lambda x: vg.concat([x, x[0]], None), lambda x: np.concatenate([x, x[0]], None)),
     ("concat of one", lambda x: vg.concatenate([x]), lambda x: x),
     ("concat with nothing", lambda x: vg.concat([x[:0], x, x[:0]]), lambda x: x),

@@ -54,7 +54,9 @@ def test_split_and_fold_in_give_other_keys() -> None:
     keys = [*random.split(key, 5), *(random.fold_in(key, k) for k in range(5)), key]
     seen = {tuple(k.tolist()) for k in keys}
     assert len(seen) == len(keys)
-    drawn = {tuple(words) for words in zip(random.bits(key, 10).tolist(), random.bits(key, 10, word=1).tolist(), strict=True)}
+    drawn = {
+        tuple(words) for words in zip(random.bits(key, 10).tolist(), random.bits(key, 10, word=1).tolist(), strict=True)
+    }
     assert not seen & drawn
     first, second = random.split(key)
     assert not np.array_equal(random.bits(first, 8).numpy(), random.bits(second, 8).numpy())
@@ -65,7 +67,7 @@ COUNT = 20_000
 
 def test_uniform_is_uniform() -> None:
     x = random.uniform(random.key(3), (COUNT,)).numpy()
-    assert 0 <= x.min() and x.max() < 1
+    assert x.min() >= 0 and x.max() < 1
     counts = np.histogram(x, 20, (0, 1))[0]
     chi_squared = np.sum((counts - COUNT / 20) ** 2) / (COUNT / 20)
     assert chi_squared < 43.8  # 19 degrees of freedom, 1 in 1000
@@ -90,7 +92,7 @@ def test_normal_is_normal() -> None:
 @pytest.mark.usefixtures("on_cpu")
 def test_double_precision_uses_both_words() -> None:
     x = random.uniform(random.key(5), (1000,), dtype=vg.float64).numpy()
-    assert 0 <= x.min() and x.max() < 1
+    assert x.min() >= 0 and x.max() < 1
     assert (x * 2**53 == np.floor(x * 2**53)).all()
     assert ((x * 2**24) % 1 != 0).mean() > 0.99
     normal = random.normal(random.key(5), (1000,), dtype=vg.float64)

@@ -168,7 +168,7 @@ def repeat(x: Operand, repeats: int, axis: int | None = None) -> Tensor:
 
 
 def roll(x: Operand, shift: Axes, axis: Axes | None = None) -> Tensor:
-    """Elements moved on by `shift` along `axis` (the flattened tensor if None); those that leave come in at the front."""
+    """Elements moved on by `shift` along `axis` (the flattened tensor if None); the last ones come in at the front."""
     x = lift(x)
     if axis is None:
         return reshape(roll(flatten(x), shift, 0), x.shape)
