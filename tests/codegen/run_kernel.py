@@ -29,8 +29,15 @@ Change = Callable[[Shader], Shader]
 
 
 def limits_of(device: Device, limits: Limits) -> Limits:
-    """`limits` with what only the device itself can say: whether, and how widely, a subgroup hands values around."""
-    return replace(limits, subgroup=device.info["subgroup_size"], broadcast=limits.software)
+    """`limits` within what the device has; only its own kind of subgroup is relied on."""
+    own = device.info["limits"]
+    return replace(
+        limits,
+        max_invocations=min(limits.max_invocations, own["max_workgroup_invocations"]),
+        shared_bytes=min(limits.shared_bytes, own["max_shared_memory_bytes"]),
+        subgroup=device.info["subgroup_size"],
+        broadcast=limits.software,
+    )
 
 
 def rows_for(kernel: Kernel, limits: Limits) -> list[Row]:

@@ -36,6 +36,7 @@ from vkgrad.runtime._native import Device
 from vkgrad.schedule.kernel import Kernel
 
 pytestmark = pytest.mark.device
+swiftshader = pytest.mark.swiftshader  # subgroups of four, workgroups of 256
 
 Graph = Callable[[], tuple[list[Node], list[Node]]]  # targets and leaves
 
@@ -118,6 +119,7 @@ SIZES = [
 ]  # fmt: skip
 
 
+@swiftshader
 @pytest.mark.parametrize("form", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_products_in_every_orientation(device: Device, size: tuple[int, int, int], form: str):
@@ -142,10 +144,13 @@ def test_batched_and_broadcast_products(device: Device):
 
 @pytest.mark.parametrize("dtype", [int32, uint32, float64], ids=lambda d: d.name)
 def test_products_of_other_types(device: Device, dtype: DType):
+    if dtype is float64 and not device.info["features"].get("shaderFloat64"):
+        pytest.skip("the device has no double precision")
     targets, leaves = product(19, 21, 65, dtype=dtype)
     check(device, targets, leaves)
 
 
+@swiftshader
 def test_a_long_sum_of_products_stays_within_the_trips_of_software_drivers(device: Device):
     targets, leaves = product(3, 5, 2 * MOST_TRIPS + 4465, "nt")
     check(device, targets, leaves)
@@ -190,6 +195,7 @@ def convolution(x: Node, w: Node, padding: int = 0, stride: int = 1, dilation: i
     return contract(windows, w, (0, 1, 2, 3, 4, 5), (6, 1, 4, 5), (0, 6, 2, 3))
 
 
+@swiftshader
 @pytest.mark.parametrize(
     ("padding", "stride", "dilation"), [(0, 1, 1), (2, 1, 1), (1, 2, 1), (2, 1, 2), (3, 3, 2)], ids=str
 )
@@ -208,6 +214,7 @@ def test_a_staged_convolution(device: Device):
 
 
 # ---- reductions
+@swiftshader
 @pytest.mark.parametrize("axes", [a for n in range(1, 5) for a in itertools.combinations(range(4), n)], ids=str)
 def test_sums_over_every_choice_of_axes(device: Device, axes: tuple[int, ...]):
     x = leaf((5, 7, 3, 11), float32)
@@ -220,12 +227,15 @@ def test_sums_over_every_choice_of_axes(device: Device, axes: tuple[int, ...]):
      ("all", bool_), ("sum", float64)],
 )  # fmt: skip
 def test_every_reduction(device: Device, name: str, dtype: DType):
+    if dtype is float64 and not device.info["features"].get("shaderFloat64"):
+        pytest.skip("the device has no double precision")
     x = leaf((4, 67), dtype)
     ties = {"ties": "share"} if name in ("max", "min") else {}
     draw = (lambda s, d, n: np.sign(whole(s, d, n)) + (whole(s, d, n) == 0)) if name == "prod" else whole
     check(device, [b.build(name, x, axes=(1,), **ties)], [x], draw=draw)
 
 
+@swiftshader
 @pytest.mark.parametrize("count", [1, 31, 32, 255, 256, 257, 4096, 4097, 70_001])
 def test_sums_of_every_length(device: Device, count: int):
     x = leaf((2, count), float32)
@@ -245,6 +255,7 @@ def layer_norm(x: Node) -> Node:
     return centred * b.expand(b.apply("rsqrt", variance + 1e-5), x.shape)
 
 
+@swiftshader
 @pytest.mark.parametrize("columns", [1, 10, 33, 257, 9000])
 def test_rows_that_are_reduced_twice(device: Device, columns: int):
     x = leaf((3, columns), float32)
@@ -296,6 +307,7 @@ def test_the_order_of_a_sum_does_not_depend_on_what_is_fused(limits: Limits):
         assert order(first) == order(second)
 
 
+@swiftshader
 def test_same_sum_same_bits_alone_and_fused(device: Device):
     x = leaf((3, 9000), float32)
     total = b.build("sum", x, axes=(1,))

@@ -289,5 +289,3 @@ def render(kernel: Kernel, limits: Limits, row: Row | None = None) -> Shader:
     ]
     numbers = tuple(view.text.numbers.values)
     return Shader("\n".join(parts), numbers, len(kernel.slots), groups, row.name, tuple(parameters.items()))
-
-

@@ -78,7 +78,8 @@ def _nest_serial(kernel: Kernel, limits: Limits) -> bool:
 
 def _shared_nest(kernel: Kernel, limits: Limits) -> dict[str, Any]:
     """Lanes that share one place's terms, and places of a workgroup."""
-    most = _power(min(256, limits.max_invocations))
+    few = kernel.places < 128  # a large GPU has about as many processors: then one place should fill its own
+    most = _power(min(1024 if few and not limits.software else 256, limits.max_invocations))
     lanes = 8 if limits.software else 32
     while lanes < most and (lanes * _trips(kernel) < kernel.terms if limits.software else lanes * 4 <= kernel.terms):
         lanes *= 2
@@ -249,10 +250,10 @@ ROWS: tuple[Row, ...] = (
         lambda kernel, limits: kernel.product is not None,
         _tile,
         _tile_groups,
-        "register tiles without staging. lavapipe, a LeNet step at batch 64: the chosen tiles take 0.35 of the time that "
-        "8x8 tiles with lanes along M take, and 0.7 of the time to compile; of that, two steps of K a trip give 1.2 to "
-        "1.7, handing the common operand around 1.15, lanes along K for the gradients of few weights 3 to 10. GPUs "
-        "(assumed): 32,768 invocations hide latency, and neighbours should load along K where K is dense",
+        "register tiles without staging. lavapipe, a LeNet step at batch 64: these tiles take 0.35 of the time that "
+        "8x8 with lanes along M take, and 0.7 of the time to compile; two steps of K a trip are 1.2 to 1.7 times "
+        "as fast as one, handing the common operand around 1.15, lanes along K for gradients of few weights 3 to "
+        "10. GPUs (assumed): 32,768 invocations hide latency, and neighbours should load along K where K is dense",
     ),
     Row(
         "nest_serial",
@@ -270,7 +271,7 @@ ROWS: tuple[Row, ...] = (
         _shared_nest,
         lambda kernel, p: _ceil(kernel.places, p["local"]),
         "one workgroup per place, its lanes sharing the terms; always applies. GPUs (assumed): 32 to 256 lanes, of "
-        "four terms each if there are so many",
+        "four terms each if there are so many, 1,024 where places are few",
     ),
 )
 
