@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 import vkgrad as vg
 from tests.golden.patterns import chirp
+from tests.ops.test_gradients import ELEMENTWISE, OTHER_OPS, OTHERS, elementwise_cases, replaced_rule
 from vkgrad.counters import count_host
 from vkgrad.errors import DifferentiationError
+from vkgrad.ir.node import Node
+from vkgrad.ir.op import ZERO, Family, Op
+from vkgrad.tensor import derived
 from vkgrad.testing import check_grads
 
 X, Y = chirp((2, 3), 0.9, 0.3), chirp((2, 3), 0.9, 1.7)
@@ -130,3 +137,25 @@ def test_host_work_fails() -> None:
 def test_computing_nothing_fails() -> None:
     with pytest.raises(AssertionError, match="computed nothing on the device"):
         vg.testing.assert_on_device(lambda x: x, vg.tensor(X))
+
+
+# ---- every primitive
+def _thousandth_off(op: Op) -> Callable[..., tuple]:
+    """The rule of `op`, wrong by a thousandth; one that is zero cannot be off by a factor, so something is added."""
+    rule: Any = op.grad
+    if rule is ZERO:
+        return lambda g, *_, **__: (g * 1e-3,) * op.arity
+    return lambda *nodes, **attributes: tuple(
+        part * 1.001 if isinstance(part, Node) else part for part in rule(*nodes, **attributes)
+    )
+
+
+@pytest.mark.parametrize("op", ELEMENTWISE + OTHER_OPS, ids=lambda op: op.name)
+@pytest.mark.usefixtures("on_cpu")
+def test_every_primitive_passes_to_order_two_and_fails_when_off_by_a_thousandth(op: Op) -> None:
+    cases = list(elementwise_cases(op, ["plain"])) if op.family is Family.ELEMENTWISE else OTHERS[op.name]
+    functions = [lambda *x, case=case: derived(case.function(*(t.node for t in x)), *x) for case in cases]
+    for function, case in zip(functions, cases, strict=True):
+        check_grads(function, case.arrays, order=2)
+    with replaced_rule(op, _thousandth_off(op)), pytest.raises(AssertionError, match="rev, order 1"):
+        check_grads(functions[0], cases[0].arrays, order=1, modes=("rev",))

@@ -303,7 +303,10 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
     if plan is not None:
         for number, buffer in enumerate(plan.buffers):
             if buffer.kind == "input":
-                memory[number] = values[leaves[buffer.index]].memory
+                value = values[leaves[buffer.index]]
+                if value.memory is None:  # no elements, but the kernel that joins none of them binds something
+                    value.memory = own.allocate(4)
+                memory[number] = value.memory
             elif buffer.kind == "output":
                 made[number] = Value(own, own.allocate(buffer.size_bytes), buffer.size_bytes)
                 memory[number] = made[number].memory

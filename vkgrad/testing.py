@@ -35,7 +35,7 @@ class Accuracy:
     relative: float
 
 
-ACCURACY = {"float32": Accuracy(2.0**-6, 3e-4), "float64": Accuracy(2.0**-10, 1e-7)}
+ACCURACY = {"float32": Accuracy(2.0**-6, 3e-4), "float64": Accuracy(2.0**-12, 1e-7)}
 
 # Elements of an argument that are moved one by one; the others are only in the direction that moves all of them.
 PLACES_MAX = 16
@@ -62,7 +62,7 @@ def check_grads(
         args: a tuple or list of its arguments; anything else is the only one. Integers and masks are left as they are.
         order: the highest derivative to check.
         modes: "rev" for `vkgrad.vjp`, "fwd" for `vkgrad.jvp`.
-        step: how far to move an element; 2**-6 for float32 and 2**-10 for float64 if None.
+        step: how far to move an element; 2**-6 for float32 and 2**-12 for float64 if None.
         relative: the largest error allowed, in units of the largest derivative; 3e-4 and 1e-7 if None.
         seed: of the random weights and directions.
 

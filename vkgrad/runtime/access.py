@@ -135,6 +135,9 @@ def reader(slot: int, layout: Layout, dtype: np.dtype, fill: float | int | bool)
     layout = settle(layout)
     if not layout.guards:
         return viewer(slot, layout, dtype)
+    if any(g.bound == 0 for g in layout.guards):  # padding around no elements: there is nothing to look at
+        nothing = np.full(shape_of(layout), fill, dtype)
+        return lambda buffers: nothing
     return _padded(slot, layout, dtype, fill) or _looked_up(slot, layout, dtype, fill)
 
 
