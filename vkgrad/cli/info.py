@@ -80,7 +80,8 @@ def as_lines(found: dict[str, Any]) -> Iterator[str]:
     yield "\ndevices"
     for entry in found["devices"]:
         yield f"  {entry['index']}: {entry['name']} ({entry['means']})"
-        yield f"     driver {entry['driver_name']} {entry['driver_info']}, Vulkan {entry['api_version']}"
+        driver = f"{entry['driver_name']} {entry['driver_info']}".strip()
+        yield f"     driver {driver}, Vulkan {entry['api_version']}"
     if found["no_devices_because"]:
         yield f"  no Vulkan device: {found['no_devices_because']}"
     yield "  cpu: NumPy and its BLAS (chosen by VKGRAD_DEVICE=cpu)"
