@@ -146,12 +146,16 @@ precise double exact_fmod(double x, double y) {
     return r;
 }
 
-// @function floor_remainder needs exact_fmod is_nan is_inf nan_f32
+// @function signed_zero
+// By bits: to some drivers -0.0 and 0.0 are one number in a choice.
+precise float signed_zero(bool negative) { return uintBitsToFloat(negative ? 0x80000000u : 0u); }
+
+// @function floor_remainder needs signed_zero exact_fmod is_nan is_inf nan_f32
 // NumPy's remainder: it has the sign of the divisor. By zero: NaN for floats, 0 for integers.
 precise float floor_remainder(float x, float y) {
     if (is_nan(x) || is_nan(y) || is_inf(x) || y == 0.0) return nan_f32();
     float r = is_inf(y) ? abs(x) : exact_fmod(x, y);
-    if (r == 0.0) return y < 0.0 ? -0.0 : 0.0;
+    if (r == 0.0) return signed_zero(y < 0.0);
     if (x < 0.0) r = -r;
     return (r < 0.0) != (y < 0.0) ? r + y : r;
 }
@@ -171,7 +175,7 @@ precise double floor_remainder(double x, double y) {
     return (r < 0.0LF) != (y < 0.0LF) ? r + y : r;
 }
 
-// @function floor_divide needs exact_fmod is_nan is_inf nan_f32
+// @function floor_divide needs signed_zero exact_fmod is_nan is_inf nan_f32
 // NumPy's floor division: rounds down. By zero: x / 0 for floats, 0 for integers.
 precise float floor_divide(float x, float y) {
     if (is_inf(x) && y != 0.0) return nan_f32();
@@ -181,7 +185,7 @@ precise float floor_divide(float x, float y) {
     if (x < 0.0) r = -r;
     float q = (x - r) / y;
     if (r != 0.0 && (r < 0.0) != (y < 0.0)) q -= 1.0;
-    if (q == 0.0) return (floatBitsToInt(x) ^ floatBitsToInt(y)) < 0 ? -0.0 : 0.0;
+    if (q == 0.0) return signed_zero((floatBitsToInt(x) ^ floatBitsToInt(y)) < 0);
     return roundEven(q);
 }
 int floor_divide(int x, int y) {

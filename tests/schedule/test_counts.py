@@ -84,7 +84,7 @@ def test_long_chain_and_deep_graph() -> None:
     np.testing.assert_allclose(value, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "most", "levels"), [("mlp", 9, 5), ("lenet", 25, 15)])
+@pytest.mark.parametrize(("kind", "most", "levels"), [("mlp", 9, 5), ("lenet", 29, 16)])
 def test_training_step(kind: str, most: int, levels: int) -> None:
     model = LeNet5() if kind == "lenet" else mlp()
     step = sgd_step(model, optim.SGD(model, lr=0.1))

@@ -15,6 +15,7 @@ from vkgrad.ir.node import Node
 from vkgrad.runtime.device import Job
 from vkgrad.runtime.twin import prepare
 from vkgrad.schedule.plan import Plan
+from vkgrad.schedule.split import Width
 
 
 class CpuExecutable:
@@ -31,6 +32,7 @@ class CpuDevice:
     software = False
     max_buffers = 32
     largest_binding = 1 << 62
+    width: Width | None = None
 
     def __init__(self) -> None:
         self.arena = np.empty(0, np.uint8)

@@ -10,6 +10,7 @@ import numpy as np
 
 from vkgrad.ir.node import Node
 from vkgrad.schedule.plan import Plan
+from vkgrad.schedule.split import Width
 
 Memory = Any  # a device's own handle on a piece of its memory
 
@@ -51,6 +52,7 @@ class Device(Protocol):
     name: str
     kind: str  # "vulkan" or "cpu"
     max_buffers: int  # buffers one kernel may bind
+    width: Width | None  # how much it wants to do at once
 
     def refuses(self, node: Node) -> str | None:
         """Why this device has no kernel for `node`, or None if it has."""

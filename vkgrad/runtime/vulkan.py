@@ -29,6 +29,7 @@ from vkgrad.ir.op import Family
 from vkgrad.runtime import _native
 from vkgrad.runtime.device import Job
 from vkgrad.schedule.plan import Plan
+from vkgrad.schedule.split import Width
 
 
 @dataclass
@@ -58,7 +59,9 @@ class VulkanDevice:
             subgroup=info["subgroup_size"],
             max_buffers=self.max_buffers,
             float64=bool(info["features"].get("shaderFloat64")),
+            broadcast=self.software,
         )
+        self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16)
         self.largest_binding = limits["max_storage_buffer_range"]
         self.arena: _native.Buffer | None = None
         self.pipelines: dict[tuple[str, tuple[int, ...]], _native.Pipeline] = {}
@@ -153,6 +156,7 @@ class VulkanRecording:
 
     def __init__(self, device: VulkanDevice, job: Job) -> None:
         self.device = device
+        self.job = job  # for watchers of the engine, such as the profiler
         self.cap = config.batch_max
         self.plans: list[_native.Plan] = []
         self.open: _native.Plan | None = None

@@ -71,13 +71,7 @@ def _without_ones(shape: Shape) -> Shape:
 
 
 def _same_place(a: Layout, b: Layout) -> bool:
-    return (
-        a.offset == b.offset == 0
-        and not a.guards
-        and not b.guards
-        and [(e, s) for e, s in zip(a.extents, a.strides, strict=True) if e != 1]
-        == [(e, s) for e, s in zip(b.extents, b.strides, strict=True) if e != 1]
-    )
+    return a == b and a.offset == 0 and not a.guards
 
 
 def depends(cluster: Cluster, on: Cluster) -> bool:
@@ -163,7 +157,7 @@ class Fuser:
             self._visit_gather(node)
         else:
             self._visit_elementwise(node)
-        if node in self.targets or not self.fusing and family in (Family.ELEMENTWISE, Family.INDEXED):
+        if node in self.targets or (not self.fusing and family in (Family.ELEMENTWISE, Family.INDEXED)):
             self.house(node)
 
     def _merged(self, inputs: Iterable[Node]) -> Loads:
@@ -334,12 +328,10 @@ class Fuser:
 
     @staticmethod
     def _aligned(layout: Layout, have: Layout, shape: Shape) -> bool:
-        return _without_ones(layout.extents) == _without_ones(have.extents) and _same_place(
-            Layout(tuple(e for e in layout.extents if e != 1),
-                   tuple(s for e, s in zip(layout.extents, layout.strides, strict=True) if e != 1), layout.offset, layout.guards),
-            Layout(tuple(e for e in have.extents if e != 1),
-                   tuple(s for e, s in zip(have.extents, have.strides, strict=True) if e != 1), have.offset, have.guards),
-        )  # fmt: skip
+        """Whether two layouts over spaces that differ in axes of extent 1 alone find the same element everywhere."""
+        moved = layout.reshape(_without_ones(layout.extents))
+        same = have.reshape(_without_ones(have.extents))
+        return moved is not None and same is not None and _same_place(moved, same)
 
     def _house_reduction(self, node: Node) -> None:
         (source,) = node.inputs
@@ -391,6 +383,8 @@ class Fuser:
 
     def _openable(self, node: Node) -> Node | None:
         """The sum or contraction that `node` (a sum) reads through views only, if nothing else reads it."""
+        if node.attributes.get("partial"):
+            return None
         inner = node.inputs[0]
         while inner.op.family is Family.VIEW and not self.is_anchor(inner):
             if len(self.readers[inner]) != 1:
@@ -475,5 +469,3 @@ def _ordered(clusters: Iterable[Cluster]) -> list[Cluster]:
             stack.append((cluster, True))
             stack.extend((source, False) for source in cluster.reads if state.get(source) != 2)
     return out
-
-

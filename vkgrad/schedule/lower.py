@@ -253,9 +253,7 @@ class Lowering:
             base.offset,
         ).expand(node.shape)
         return self._add(
-            Gather(
-                self._slot(x), self.layout(rest, chain), index, base.strides[axis], base.extents[axis], node.dtype
-            )
+            Gather(self._slot(x), self.layout(rest, chain), index, base.strides[axis], base.extents[axis], node.dtype)
         )
 
     # ---- the kernel

@@ -19,6 +19,7 @@ from vkgrad.schedule.kernel import Kernel
 from vkgrad.schedule.lower import Lowering
 from vkgrad.schedule.memory import Lifetime, pack
 from vkgrad.schedule.simplify import simplify
+from vkgrad.schedule.split import Width, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +115,18 @@ def build_plan(
     max_buffers: int,
     fuse: bool = True,
     replaces: dict[int, int] | None = None,
+    width: Width | None = None,
 ) -> Plan:
     """The plan that computes `targets` from `leaves`.
 
     `replaces` maps target numbers to leaf numbers: that target is the leaf's new value, and takes its memory where no
-    kernel would read the old value too late.
+    kernel would read the old value too late. `width` is how much the device wants to do at once (None: no matter).
     """
     nodes = len(walk(targets, stop=has_value))
-    simple = [_stored(node, has_value) for node in simplify(targets, has_value)]
+    simple = simplify(targets, has_value)
+    if width is not None:
+        simple = split(simple, has_value, width)
+    simple = [_stored(node, has_value) for node in simple]
     present = list(dict.fromkeys(node for node in simple if node.size))
     fusion = Fuser(present, has_value, max_buffers=max_buffers, fuse=fuse).run()
     leaf_number = {leaf: number for number, leaf in enumerate(leaves)}
@@ -238,6 +243,8 @@ def _takeovers(
         if node not in writer or ids[node] in takeover or simple.count(node) > 1:
             continue
         if (node.shape, node.dtype) != (old.shape, old.dtype):
+            continue
+        if old in simple:  # the old value is itself a result, which is copied after the kernels
             continue
         position = writer[node]
         kernel = lowered[position][0]

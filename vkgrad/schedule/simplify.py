@@ -7,28 +7,37 @@ the same primitives. Nodes that already have a value are leaves to this pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import copysign, inf, prod
 
 from vkgrad.ir import build as b
-from vkgrad.ir.node import Node, rebuilt, walk
+from vkgrad.ir.node import Node, consumers, rebuilt, walk
 from vkgrad.ir.op import Family
-from vkgrad.ops.views import pad, permute
-
-# One invocation may run 32,768 trips (some software drivers stop silently at 65,535 over all its loops), and 256 share a
-# slot of a reduction. Above this many terms a reduction is done in two steps, which also gives it more parallel work.
-LONGEST_REDUCTION = 1 << 20
-LONGEST_CONTRACTION = 1 << 20
+from vkgrad.ops.views import permute
 
 
 def simplify(outputs: Sequence[Node], has_value: Callable[[Node], bool]) -> list[Node]:
     """`outputs` rewritten, in the same order."""
     new: dict[Node, Node] = {}
-    for node in walk(outputs, stop=has_value):
+    order = walk(outputs, stop=has_value)
+    readers = consumers(order)
+    for node in order:
         if has_value(node) or node.op.family is Family.LEAF:
             new[node] = node
-        else:
-            new[node] = _simplified(rebuilt(node, tuple(new[source] for source in node.inputs)), has_value)
+            continue
+        new[node] = _simplified(rebuilt(node, tuple(new[source] for source in node.inputs)), has_value)
+        if node.is_op("permute") and len(readers[node.inputs[0]]) == 1 and node.inputs[0] not in outputs:
+            new[node] = _reordered(new[node], has_value)
     return [new[node] for node in outputs]
+
+
+def _reordered(node: Node, has_value: Callable[[Node], bool]) -> Node:
+    """A permuted contraction that nobody else reads, made in that order at once: what reads it can then join it."""
+    source = node.inputs[0] if node.is_op("permute") else node
+    if node is source or not source.is_op("contract") or has_value(source):
+        return node
+    out = source.attributes["out"]
+    attributes = {**source.attributes, "out": tuple(out[axis] for axis in node.attributes["axes"])}
+    return b.build("contract", *source.inputs, **attributes)
 
 
 def _scalar(node: Node) -> float | int | bool | None:
@@ -60,6 +69,10 @@ def _simplified(node: Node, has_value: Callable[[Node], bool]) -> Node:
         literals = [_scalar(source) for source in node.inputs]
         if all(literal is not None for literal in literals):
             return _folded(node, literals)
+        if name == "divide" and literals[1] == 0:
+            # The same by IEEE 754. lavapipe takes a division by a literal zero as undefined, and stores nothing.
+            infinite = b.constant(copysign(inf, float(literals[1])), node.dtype, node.shape)
+            return b.build("multiply", node.inputs[0], infinite)
     return node
 
 
@@ -118,27 +131,4 @@ def _reduction(node: Node) -> Node:
             if kept:
                 total = _reduction(b.build("sum", total, axes=kept))
             return b.apply("multiply", total, count if node.dtype.kind != "f" else float(count))
-    terms = prod(source.shape[axis] for axis in real)
-    if terms > LONGEST_REDUCTION:
-        return _split(node, source, real)
     return node
-
-
-def _split(node: Node, source: Node, axes: Sequence[int]) -> Node:
-    """A long reduction in two steps: along the longest axis, rows of about the square root of its length first."""
-    axis = max(axes, key=lambda a: source.shape[a])
-    extent = source.shape[axis]
-    row = 1 << ((extent - 1).bit_length() + 1) // 2
-    rows = -(-extent // row)
-    assert node.op.init is not None
-    high = [rows * row - extent if a == axis else 0 for a in range(source.ndim)]
-    padded = pad(source, [0] * source.ndim, high, value=node.op.init(node.dtype))
-    split = b.reshape(padded, (*source.shape[:axis], rows, row, *source.shape[axis + 1 :]))
-    others = [a + (a > axis) for a in axes if a != axis]
-    attributes = {**node.attributes, "axes": tuple(sorted([axis + 1, *others]))}
-    partial = b.build(node.op, split, **attributes)
-    narrow = b.reshape(partial, tuple(1 if a in axes and a != axis else e
-                                      for a, e in enumerate((*source.shape[:axis], rows, *source.shape[axis + 1 :]))))  # fmt: skip
-    return _reduction(b.build(node.op, narrow, **{**node.attributes, "axes": (axis,)}))
-
-

@@ -1,0 +1,117 @@
+"""Long sums in two steps, so that a device has enough to do at once: nodes in, equal nodes out.
+
+A reduction to few elements, or a contraction with a small output and a long inner axis (the weight gradient of a
+convolution), would keep most of a GPU idle: the terms are cut into parts, the parts are added up beside each other, and
+a second sum joins them. What is split depends on sizes and on the device alone, never on what is fused, so that the
+order of a sum, and its bits, stay the same.
+
+The second sum is marked `partial`, which tells the fuser not to undo the split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import NamedTuple
+
+from vkgrad.ir import build as b
+from vkgrad.ir.node import Node, rebuilt, walk
+from vkgrad.ir.op import Family
+from vkgrad.ops.contraction import extents_of, summed_labels
+from vkgrad.ops.views import pad
+
+# However few elements there are, one invocation or workgroup must not join more terms than this: 256 lanes of 32,768
+# trips over up to eight loops (some software drivers stop silently at 65,535 trips).
+LONGEST = 1 << 20
+
+
+class Width(NamedTuple):
+    """How much a device wants to do at once.
+
+    invocations   that keep it busy
+    lanes         how many of them share the terms of one element
+    terms         the fewest terms worth an invocation of their own
+    """
+
+    invocations: int
+    lanes: int
+    terms: int
+
+
+def split(outputs: Sequence[Node], has_value: Callable[[Node], bool], width: Width) -> list[Node]:
+    """`outputs` with long reductions and contractions split, in the same order."""
+    new: dict[Node, Node] = {}
+    for node in walk(outputs, stop=has_value):
+        if has_value(node) or node.op.family is Family.LEAF:
+            new[node] = node
+            continue
+        same = new[node] = rebuilt(node, tuple(new[source] for source in node.inputs))
+        if same.size == 0:
+            continue
+        if same.op.family is Family.REDUCTION:
+            new[node] = _reduction(same, width)
+        elif same.op.family is Family.CONTRACTION:
+            new[node] = _contraction(same, width)
+    return [new[node] for node in outputs]
+
+
+def _parts(elements: int, terms: int, width: Width) -> int:
+    """Into how many parts to cut `terms`, which are joined for each of `elements`."""
+    return max(1, min(width.invocations // max(elements * width.lanes, 1), terms // (width.lanes * width.terms)))
+
+
+def _divisor(extent: int, most: int) -> int:
+    return next(d for d in range(min(most, extent), 0, -1) if extent % d == 0)
+
+
+def _reduction(node: Node, width: Width) -> Node:
+    (source,) = node.inputs
+    axes = node.attributes["axes"]
+    terms = prod(source.shape[axis] for axis in axes)
+    axis = max(axes, key=lambda a: source.shape[a])
+    parts = _divisor(source.shape[axis], _parts(node.size, terms, width))
+    if parts == 1 and terms > LONGEST:
+        # No even cut: about the square root of the length, with a masked tail.
+        parts = 1 << (source.shape[axis].bit_length() + 1) // 2
+    return _in_parts(node, source, axis, parts) if parts > 1 else node
+
+
+def _in_parts(node: Node, source: Node, axis: int, parts: int) -> Node:
+    axes, extent = node.attributes["axes"], source.shape[axis]
+    row = -(-extent // parts)
+    assert node.op.init is not None
+    high = [parts * row - extent if a == axis else 0 for a in range(source.ndim)]
+    padded = pad(source, [0] * source.ndim, high, value=node.op.init(node.dtype))
+    cut = b.reshape(padded, (*source.shape[:axis], parts, row, *source.shape[axis + 1 :]))
+    inner = tuple(sorted([axis + 1, *(a + (a > axis) for a in axes if a != axis)]))
+    first = b.build(node.op, cut, **{**node.attributes, "axes": inner})
+    joined = b.reshape(first, tuple(parts if a == axis else e for a, e in enumerate(node.shape)))
+    return b.build(node.op, joined, **{**node.attributes, "axes": (axis,), "partial": True})
+
+
+def _contraction(node: Node, width: Width) -> Node:
+    x, y = node.inputs
+    left, right, out = (tuple(node.attributes[name]) for name in ("left", "right", "out"))
+    extents = extents_of([x.shape, y.shape], left, right)
+    summed = summed_labels(left, right, out)
+    if not summed:
+        return node
+    terms = prod(extents[label] for label in summed)
+    tiles = -(-node.size // 16)  # register tiles of about 4x4
+    label = max(summed, key=lambda n: extents[n])
+    parts = _divisor(extents[label], _parts(tiles, terms, width))
+    if parts == 1:
+        return node
+    fresh = 1 + max(extents)
+
+    def cut(operand: Node, labels: tuple[int, ...]) -> Node:
+        axis = labels.index(label)
+        shape = operand.shape
+        return b.reshape(operand, (*shape[:axis], parts, shape[axis] // parts, *shape[axis + 1 :]))
+
+    def named(labels: tuple[int, ...]) -> tuple[int, ...]:
+        axis = labels.index(label)
+        return (*labels[:axis], fresh, *labels[axis:])
+
+    partial = b.build("contract", cut(x, left), cut(y, right), left=named(left), right=named(right), out=(fresh, *out))
+    return b.reshape(b.build("sum", partial, axes=(0,), partial=True), node.shape)
