@@ -33,6 +33,7 @@ from vkgrad.schedule.kernel import (
 )
 
 Key = tuple[Node, Chain | None]
+ADDRESSING = (Load, Index, Guarded, Gather)  # the instructions that have a layout
 
 
 class Lowering:
@@ -343,10 +344,10 @@ def canonical(kernel: Kernel) -> Kernel:
         roles = [role(axis) for axis in range(parallel)]
         order = [*sorted(range(parallel), key=lambda axis: roles[axis]), *range(parallel, len(order))]
         groups = [roles.count(0), roles.count(1), roles.count(2), len(order) - parallel]
-    layouts = [i.layout for i in kernel.code if hasattr(i, "layout")] + [store.layout for store in kernel.stores]
+    layouts = [i.layout for i in kernel.code if isinstance(i, ADDRESSING)] + [s.layout for s in kernel.stores]
     merged, counts = collapse([layout.permute(order) for layout in layouts], groups)
     remaining = iter(merged)
-    code = tuple(replace(i, layout=next(remaining)) if hasattr(i, "layout") else i for i in kernel.code)
+    code = tuple(replace(i, layout=next(remaining)) if isinstance(i, ADDRESSING) else i for i in kernel.code)
     stores = tuple(replace(store, layout=next(remaining)) for store in kernel.stores)
     product = kernel.product and replace(kernel.product, batch=counts[0], m=counts[1], n=counts[2])
     return replace(
