@@ -20,7 +20,7 @@ LAYERS = (
     ("engine",),
     (
         "tensor", "tree", "history", "conversion", "indexing", "updates", "functions", "functional", "custom_rules",
-        "random", "linalg", "jit", "execution", "testing",
+        "random", "linalg", "tracing", "step", "jit", "execution", "testing",
     ),
     ("nn", "optim", "data", "serialization"),
     ("viz", "profile", "bench", "cli", "__init__", "__main__"),

@@ -28,6 +28,7 @@ from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import Family
 from vkgrad.ops.sources import leaf
+from vkgrad.ops.views import alias
 from vkgrad.runtime.device import Device, Job, Memory, Recording
 from vkgrad.schedule.plan import Plan, build_plan, structure
 
@@ -48,7 +49,8 @@ class Value:
     """Device memory that holds a node's elements. `source` is host data that has not been uploaded yet.
 
     `landed` is set where a recording already brings the bytes back: (recording, number of its download). `fixed` memory
-    belongs to a recorded step that writes it again and again, so no other node may share it.
+    belongs to recorded steps that write it again and again for the tensor `owner`, so nobody else may share it. `lent`
+    memory is a recorded step's own, which it will write again: whoever wants to rely on it must move out.
     """
 
     device: Device
@@ -57,6 +59,8 @@ class Value:
     source: np.ndarray | None = None
     landed: tuple[Recording, int] | None = None
     fixed: bool = False
+    owner: ref[Any] | None = None
+    lent: bool = False
 
 
 values: WeakKeyDictionary[Node, Value] = WeakKeyDictionary()  # a node with a value is never computed again
@@ -68,14 +72,25 @@ lock = threading.RLock()
 
 
 class Trace(Protocol):
-    """Who watches tensors while a function is recorded instead of run (see `vkgrad.jit`)."""
+    """Who watches one thread's tensors while a function is recorded instead of run (see `vkgrad.tracing`)."""
 
-    def made(self, handle: Handle) -> None: ...
-    def rebinds(self, handle: Handle) -> None: ...
+    thread: int
+
+    def made(self, handle: Any) -> None: ...
+    def reads(self, handle: Any) -> None: ...
+    def rebinds(self, handle: Any) -> None: ...
+    def reads_gradient(self, handle: Any) -> None: ...
+    def sets_gradient(self, handle: Any) -> None: ...
+    def assumes(self, text: str, thing: Any, attribute: str) -> None: ...
 
 
-trace: Trace | None = None
-owners: WeakKeyDictionary[Node, ref[Any]] = WeakKeyDictionary()  # leaf -> the handle that last had it as its node
+trace: Trace | None = None  # one at a time, since recording holds the lock
+
+
+def tracing() -> Trace | None:
+    """The trace that watches this thread, if one does."""
+    return trace if trace is not None and trace.thread == threading.get_ident() else None
+
 
 _devices: dict[str, Device] = {}
 _plans: OrderedDict[tuple, tuple[Plan, Any]] = OrderedDict()
@@ -169,11 +184,10 @@ def put(array: np.ndarray, dtype: DType) -> Node:
 
 def register(handle: Handle) -> None:
     """Called by every new tensor: it is pending until its node has a value."""
-    if trace is not None:
-        trace.made(handle)
-    elif handle.node in values:
-        owners[handle.node] = ref(handle)
-    else:
+    watching = tracing()
+    if watching is not None:
+        watching.made(handle)
+    elif handle.node not in values:
         pending[id(handle)] = handle
         if _built > MOST_PENDING_NODES:
             flush()
@@ -181,6 +195,19 @@ def register(handle: Handle) -> None:
 
 def has_value(node: Node) -> bool:
     return node in values
+
+
+def another(node: Node) -> Node:
+    """A node with the value of `node`, which has one, that is not the same.
+
+    Two tensors never have one leaf: a recorded step that updates the memory of one would change the other.
+    """
+    value = values[node]
+    if tracing() is not None or node.op.family is not Family.LEAF or value.fixed:
+        return alias(node)
+    twin = leaf(node.shape, node.dtype)
+    values[twin] = value
+    return twin
 
 
 # ---- plans
@@ -194,7 +221,13 @@ def plan_for(
         found = _plans.get((key, settings))
         if found is None:
             plan = build_plan(
-                targets, leaves, has_value, max_buffers=target.max_buffers, fuse=config.fuse, replaces=replaces
+                targets,
+                leaves,
+                has_value,
+                max_buffers=target.max_buffers,
+                fuse=config.fuse,
+                replaces=replaces,
+                width=target.width,
             )
             count(plans_built=1)
             if "plan" in config.debug:
@@ -361,13 +394,19 @@ def _settle() -> None:
                 settled = leaf(handle.node.shape, handle.node.dtype)
                 values[settled] = value
                 handle.node = settled
-                owners[settled] = ref(handle)
 
 
 def flush() -> None:
-    """Compute everything pending, in one submission."""
+    """Compute everything pending, in one submission.
+
+    Raises: whatever keeps one of the tensors from being computed, once; from then on they wait until they are read.
+    """
     with lock:
-        evaluate([handle.node for handle in list(pending.values())])
+        try:
+            evaluate([handle.node for handle in list(pending.values())])
+        except VkgradError:
+            pending.clear()
+            raise
 
 
 def synchronize() -> None:
@@ -381,7 +420,11 @@ def read(node: Node) -> np.ndarray:
     """The value of `node` as a new NumPy array; computes everything pending first."""
     with lock:
         if node not in values:
-            evaluate([handle.node for handle in list(pending.values())], read=[node])
+            try:
+                evaluate([handle.node for handle in list(pending.values())], read=[node])
+            except VkgradError:
+                # Perhaps another tensor is too large. That is told to whoever reads that one; this one goes alone.
+                pending.clear()
         return read_value(node)
 
 

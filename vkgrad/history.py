@@ -75,6 +75,11 @@ def traced(nodes: Iterable[Node]) -> Iterator[None]:
         _traced.difference_update(nodes)
 
 
+def is_transforming() -> bool:
+    """Whether a transform is running, which must see every operation."""
+    return bool(_traced)
+
+
 def is_needed(outputs: Iterable[Node], stop: Callable[[Node], bool]) -> bool:
     """Whether `outputs` depend, without passing a node where `stop` holds, on anything a gradient may be asked of."""
     seen: set[Node] = set()

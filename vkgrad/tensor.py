@@ -52,29 +52,30 @@ class Tensor:
     the graph behind the value must stay, because `backward` or a running transform may ask for it.
     """
 
-    __slots__ = ("__weakref__", "_node", "_requires_grad", "grad", "keeps_history")
+    __slots__ = ("__weakref__", "_grad", "_node", "_requires_grad", "keeps_history")
     __array_ufunc__ = None  # else `ndarray + tensor` would be computed by NumPy, and its gradient lost
     __hash__ = object.__hash__  # `==` compares elements, yet tensors are keys by identity
 
-    grad: Tensor | None
     keeps_history: bool
 
     def __init__(self, node: Node, *, keeps_history: bool = False) -> None:
         self._node = node
         self._requires_grad = False
-        self.grad = None
+        self._grad: Tensor | None = None
         self.keeps_history = keeps_history
         engine.register(self)
 
     # ---- what it is
     @property
     def node(self) -> Node:
+        if (trace := engine.tracing()) is not None:
+            trace.reads(self)
         return self._node
 
     @node.setter
     def node(self, node: Node) -> None:
-        if engine.trace is not None:
-            engine.trace.rebinds(self)
+        if (trace := engine.tracing()) is not None:
+            trace.rebinds(self)
         self._node = node
         if self._requires_grad:
             history.own(node, self)
@@ -171,12 +172,14 @@ class Tensor:
             ShapeError: the shapes differ.
             DTypeError: the element types differ.
         """
+        if value is self:
+            return
         new = value.node if isinstance(value, Tensor) else _literal(value, self.dtype, self.shape)
         if new.shape != self.shape:
             raise ShapeError(f"assign: a tensor of shape {self.shape} cannot hold a value of shape {new.shape}")
         if new.dtype is not self.dtype:
             raise DTypeError(f"assign: a {self.dtype.name} tensor cannot hold {new.dtype.name}; use .astype first")
-        self._become(new)
+        self._become(engine.another(new) if isinstance(value, Tensor) and engine.has_value(new) else new)
 
     def _become(self, node: Node) -> None:
         # A pending value may be equal to another expression, which then would be the same node and get its gradient.
@@ -193,8 +196,23 @@ class Tensor:
 
     # ---- gradients, the PyTorch way
     @property
+    def grad(self) -> Tensor | None:
+        """What `backward` has left here, or None."""
+        if (trace := engine.tracing()) is not None:
+            trace.reads_gradient(self)
+        return self._grad
+
+    @grad.setter
+    def grad(self, gradient: Tensor | None) -> None:
+        if (trace := engine.tracing()) is not None:
+            trace.sets_gradient(self)
+        self._grad = gradient
+
+    @property
     def requires_grad(self) -> bool:
         """Whether `backward` leaves a gradient in `.grad`. Set it on the tensors that training changes."""
+        if (trace := engine.tracing()) is not None:
+            trace.assumes("requires_grad of a tensor", self, "_requires_grad")
         return self._requires_grad
 
     @requires_grad.setter
@@ -230,13 +248,16 @@ class Tensor:
         wanted = [node for node in walk([self.node], is_owned, autodiff.sources) if is_owned(node)]
         if not wanted:
             raise DifferentiationError(
-                "backward: this tensor was not computed from any that require gradients, or backward was already "
-                "called without retain_graph=True"
+                "backward: this tensor was not computed from any that require gradients, or it came out of a function "
+                "under vg.jit (call backward inside), or backward was already called without retain_graph=True"
             )
         for node, part in zip(wanted, autodiff.vjp([self.node], wanted, [weight]), strict=True):
             target = history.owner(node)
             if part is not None and target is not None:
-                target.grad = Tensor(part if target.grad is None else b.apply("add", target.grad.node, part))
+                if target.grad is None:
+                    target.grad = Tensor(part)
+                else:
+                    target.grad._become(b.apply("add", target.grad.node, part))
         if not retain_graph:
             self.keeps_history = False
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from vkgrad import engine
 from vkgrad.errors import DataError, ShapeError
 from vkgrad.tensor import Tensor, asarray
 
@@ -44,7 +45,7 @@ class Module:
         [('inner.weight', (2, 3)), ('inner.bias', (2,)), ('scale', (2,))]
     """
 
-    training: bool = True
+    _training: bool = True
     _frozen: tuple[str, ...] = ()  # names of what `freeze` has made a buffer
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
@@ -122,6 +123,17 @@ class Module:
         return mismatch
 
     # ---- modes
+    @property
+    def training(self) -> bool:
+        """Whether this module is in training; a step recorded by `vg.jit` is recorded anew when that changes."""
+        if (trace := engine.tracing()) is not None:
+            trace.assumes(f"the mode of {type(self).__name__} (training)", self, "_training")
+        return self._training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        self._training = mode
+
     def train(self: Self, mode: bool = True) -> Self:
         """Set this module and those inside to training (`mode=False`: to evaluation), and return it."""
         for _, module in self.named_modules():

@@ -1,0 +1,455 @@
+"""One recorded structure of a function: how it is recorded, and how it is replayed.
+
+A step is one sequence: upload of the arguments, kernels, copies, read-back of small results. A replay writes the
+arguments into mapped memory and submits it. A few recordings of the same step take turns, so that the host runs ahead
+of the device; each has memory of its own for its results, and tensors still in use move out before it is written again.
+
+Tensors outside that the function reads or assigns to are *states*: always in the same memory, which belongs to one
+tensor. Whoever else holds the leaf of a tensor that a step is about to update keeps the old value, in a copy. This
+module must not know kernels.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from vkgrad import engine
+from vkgrad.config import config
+from vkgrad.counters import count
+from vkgrad.errors import DTypeError, UnsupportedError, VkgradError
+from vkgrad.ir.dtypes import DType, dtype_of
+from vkgrad.ir.node import Node
+from vkgrad.ir.op import Family
+from vkgrad.ops.sources import leaf
+from vkgrad.runtime.device import Device, Job, Memory, Recording, Use
+from vkgrad.tensor import Tensor
+from vkgrad.tracing import Owner, Trace
+
+RING = 3  # recordings of one step that take turns
+SMALL_BYTES = 1 << 16  # results up to this size travel back with the step itself
+TINY_BYTES = 1 << 12  # results up to this size are written by the kernel itself to where the host reads
+
+
+class _Probe:
+    """Has a node that nobody else holds."""
+
+    _node = None
+
+    def __init__(self) -> None:
+        self._node = leaf((), dtype_of("float32"))
+
+
+def _holders(handle: Any) -> int:
+    return sys.getrefcount(handle._node)
+
+
+ALONE = _holders(_Probe())  # what `_holders` says of a tensor whose leaf nobody else holds
+
+
+@dataclass(eq=False)
+class State:
+    """A tensor outside the function that it reads, and perhaps assigns to.
+
+    owners     the tensors that had this leaf when the function read it: as a rule one; none for a constant
+    node       their leaf, as of the last run; weakly, so that a step never holds one
+    private    the memory is a copy that no tensor has
+    """
+
+    owners: tuple[Owner, ...]
+    node: ref[Node]
+    value: engine.Value
+    assigned: bool
+    private: bool = False
+
+    def fits(self) -> bool:
+        """Whether the tensors are still there, and still agree."""
+        handles = [owner() for owner in self.owners]
+        return all(handle is not None and handle._node is handles[0]._node for handle in handles)
+
+    def is_gone(self) -> bool:
+        return any(isinstance(owner, ref) and owner() is None for owner in self.owners)
+
+
+@dataclass
+class Slot:
+    """One recording with the memory of its results and arguments, and the values handed out with that memory."""
+
+    recording: Recording
+    results: list[engine.Value]
+    arguments: list[Memory]
+    taken: list[ref[engine.Value]] = field(default_factory=list)
+
+
+class Step:
+    """One recorded structure of a function."""
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple, named: dict[str, Any]) -> None:
+        trace, targets, assigned = self._traced(function, arguments, named)
+        if self._separated(trace, assigned):  # now each tensor has a leaf of its own
+            trace, targets, assigned = self._traced(function, arguments, named)
+        self.assumptions = trace.assumptions
+        self._schedule(trace, targets, assigned)
+        self.rings: dict[tuple[bool, ...], list[Slot]] = {}
+        self.turn = 0
+
+    # ---- recording
+    def _traced(self, function: Callable[..., Any], arguments: tuple, named: dict[str, Any]) -> tuple:
+        """Run `function` on placeholders: the trace, the nodes of its results, and (tensor, old node, new node) of each
+        assignment."""
+        self.placeholders: list[Node] = []
+        stand_ins: list[Tensor] = []
+        devices: dict[int, Device] = {}
+
+        def stand_in(value: Any) -> Any:
+            if not is_array(value):
+                return value
+            found = engine.values.get(value._node) if isinstance(value, Tensor) else None
+            if found is not None and found.source is None:
+                devices[id(found.device)] = found.device
+            self.placeholders.append(leaf(tuple(value.shape), _dtype(value)))
+            stand_ins.append(Tensor(self.placeholders[-1]))
+            return stand_ins[-1]
+
+        with Trace().watching() as trace:
+            given, named_given = replaced((arguments, named), stand_in)
+            result = function(*given, **named_given)
+            targets: list[Node] = []
+
+            def place(value: Any) -> Any:
+                if not isinstance(value, Tensor):
+                    return value
+                targets.append(value.node)
+                return _Place(len(targets) - 1)
+
+            self.result = replaced(result, place)
+            self.result_count = len(targets)
+            self.gradients = [(owner, place(gradient)) for owner, gradient in trace.gradients()]
+            assigned = trace.assigned()
+        if any(tensor._node is not node for tensor, node in zip(stand_ins, self.placeholders, strict=True)):
+            raise VkgradError(
+                "jit: the function assigns to a tensor that is its argument; return the new value, or let the function "
+                "take the tensor from outside instead of as an argument"
+            )
+        self.argument_devices = devices
+        return trace, targets, assigned
+
+    def _separated(self, trace: Trace, assigned: list[tuple[Tensor, Node, Node]]) -> bool:
+        """Give tensors that share one leaf, and of which one is assigned to, a leaf each; whether there were any."""
+        shared = []
+        for handle, old, _ in assigned:
+            readers = [owner() for owner in trace.readers.get(old, {}).values()]
+            others = [other for other, node, _ in assigned if node is old and other is not handle]
+            if others or any(reader is not None and reader is not handle for reader in readers):
+                shared.append(handle)
+        for handle in shared:
+            if handle._node in engine.values:
+                value = _copied(engine.values[handle._node])
+                handle.node = leaf(handle.shape, handle.dtype)
+                engine.values[handle.node] = value
+        return bool(shared)
+
+    def _schedule(self, trace: Trace, targets: list[Node], assigned: list[tuple[Tensor, Node, Node]]) -> None:
+        known = engine.values
+        for handle, old, _ in assigned:
+            if old not in known:
+                raise VkgradError(
+                    f"jit: the function assigns to a tensor of shape {handle.shape} that has no value; read or vg.eval "
+                    "it before the call"
+                )
+        self.outputs = [(node.shape, node.dtype) for node in targets]
+        first = len(targets)
+        targets = [*targets, *(new for _, _, new in assigned)]
+        graph = engine.walk((*targets, *(old for _, old, _ in assigned)), stop=engine.has_value)
+        devices = {id(known[n].device): known[n].device for n in graph if n in known} | self.argument_devices
+        if len(devices) > 1:
+            raise VkgradError("jit: tensors on different devices meet in one function; make them on one device")
+        self.device: Device = next(iter(devices.values()), None) or engine.device()
+        for node in graph:
+            if node not in known and node.op.family is not Family.LEAF and self.device.refuses(node) is not None:
+                raise UnsupportedError(
+                    f"jit: {node.op.name} runs on the host (VKGRAD_HOST={config.host}), which cannot be recorded: "
+                    f"{self.device.refuses(node)}; call the function without vg.jit"
+                )
+        _, order = engine.structure(targets, engine.has_value)
+        position = {node: number for number, node in enumerate(order)}
+        replaces = {first + number: position[old] for number, (_, old, _) in enumerate(assigned) if old in position}
+        self.plan, self.executable, leaves = engine.plan_for(targets, self.device, replaces)
+        if any(node not in known and node not in self.placeholders for node in leaves):
+            raise VkgradError(
+                "jit: the function uses a tensor that was made inside another recording, or whose memory has been "
+                "updated in place since; return such tensors from the function that makes them"
+            )
+
+        owners = {node: list(found.values()) for node, found in trace.readers.items()}
+        changed = {old: trace.owner_of(handle) for handle, old, _ in assigned}
+        states: dict[Node, State] = {}
+        for node in dict.fromkeys((*leaves, *changed)):
+            if node not in self.placeholders:
+                own = (changed[node],) if node in changed else tuple(owners.get(node, ()))
+                states[node] = State(own, ref(node), known[node], node in changed)
+                self._settle(states[node], node)
+        self.states = list(states.values())
+        self.inputs = [states.get(node) or self.placeholders.index(node) for node in leaves]
+        self.new_states = [(states[old], first + number) for number, (_, old, _) in enumerate(assigned)]
+
+    def _settle(self, state: State, node: Node) -> None:
+        """Bring a state's value to the device, into memory that stays; one that is assigned to gets its own."""
+        value = state.value
+        _upload(value)
+        if value.lent:
+            value.memory, value.landed, value.lent = _copied(value).memory, None, False
+        if state.assigned:
+            handle = state.owners[0]()
+            if value.fixed:
+                is_own = value.owner is not None and value.owner() is handle
+            else:
+                is_own = sum(other is value for other in engine.values.values()) == 1
+            if not is_own:
+                value = state.value = engine.values[node] = _copied(value)
+            value.fixed, value.owner = True, ref(handle)
+
+    def _slot(self, from_host: tuple[bool, ...]) -> Slot:
+        """A new recording in which the arguments marked in `from_host` are uploaded."""
+        plan, device = self.plan, self.device
+        arguments = [
+            device.allocate(max(node.size * node.dtype.size_bytes, 4), "argument" if host else "device")
+            for node, host in zip(self.placeholders, from_host, strict=True)
+        ]
+        memory: dict[int, Memory] = {}
+        made: dict[int, engine.Value] = {}
+        for number, buffer in enumerate(plan.buffers):
+            if buffer.kind == "input":
+                source = self.inputs[buffer.index]
+                memory[number] = source.value.memory if isinstance(source, State) else arguments[source]
+        for new, old in plan.in_place.items():
+            memory[new] = memory[old]
+        for number, buffer in enumerate(plan.buffers):
+            if buffer.kind == "output" and number not in memory:
+                size = buffer.size_bytes
+                use: Use = "result" if number in plan.outputs[: self.result_count] and size <= TINY_BYTES else "device"
+                made[number] = engine.Value(device, device.allocate(size, use), size)
+                memory[number] = made[number].memory
+
+        def where(target: int) -> tuple[Memory, int, int] | None:
+            """The memory of a target, its bytes, and its buffer's number; None if it is empty."""
+            number = plan.outputs[target]
+            return None if number is None else (memory[number], plan.buffers[number].size_bytes, number)
+
+        copies: list[tuple[Memory, Memory, int]] = []
+        results: list[engine.Value] = []
+        for target in range(len(self.outputs)):
+            found = where(target)
+            if found is None:
+                results.append(engine.Value(device, None, 0))
+                continue
+            value = made.pop(found[2], None)
+            if value is None:  # a second result with the same value, or one that is an argument, gets a copy
+                value = engine.Value(device, device.allocate(found[1]), found[1])
+                copies.append((value.memory, found[0], found[1]))
+            results.append(value)
+        moves = [(state.value.memory, *found[:2]) for state, target in self.new_states if (found := where(target))]
+        moves = [move for move in moves if move[0] is not move[1]]
+        overwritten = {id(destination) for destination, _, _ in moves}
+        for number, (destination, source, size) in enumerate(moves):
+            if id(source) in overwritten:  # states that change places: all are read before any is written
+                aside = device.allocate(size)
+                copies.append((aside, source, size))
+                moves[number] = (destination, aside, size)
+        uploads = [
+            (place, node.size * node.dtype.size_bytes)
+            for place, node, host in zip(arguments, self.placeholders, from_host, strict=True)
+            if host and node.size
+        ]
+        downloads = [(v.memory, v.size_bytes) for v in results[: self.result_count] if _is_small(v)]
+        job = Job(self.executable, memory, uploads, [*copies, *moves], downloads)
+        return Slot(device.record(job), results, arguments)
+
+    # ---- replaying
+    def fits(self) -> bool:
+        """Whether what the function relied on when it was recorded still holds."""
+        return all(a.holds() for a in self.assumptions) and all(state.fits() for state in self.states)
+
+    def is_gone(self) -> bool:
+        """Whether a tensor that the function used no longer exists, so that this step never fits again."""
+        return any(state.is_gone() for state in self.states)
+
+    def misfit(self) -> str:
+        """Why it does not fit, in words."""
+        failed = [str(assumption) for assumption in self.assumptions if not assumption.holds()]
+        return failed[0] if failed else "a tensor that the function took from outside was replaced by another one"
+
+    def run(self, inputs: Sequence[Any]) -> Any:
+        """Replay. The caller holds the engine's lock, has flushed, and has seen that this step fits."""
+        for state in self.states:
+            if state.owners and state.owners[0]()._node is not state.node():
+                self._refresh(state, state.owners[0]())
+            if state.assigned:
+                self._preserve(state)
+        hosted = [_host_data(value) for value in inputs]
+        from_host = tuple([data is not None for data in hosted])
+        ring = self.rings.setdefault(from_host, [])
+        if len(ring) < RING:
+            slot = self._slot(from_host)
+            ring.append(slot)
+        else:
+            slot = ring[self.turn % RING]
+            self._free(slot)
+        self.turn += 1
+        number = 0
+        for value, data, place in zip(inputs, hosted, slot.arguments, strict=True):
+            if data is None:
+                self._copy_in(value, place)
+            elif data.size:
+                slot.recording.write(number, data)
+                number += 1
+        engine.submit(self.plan, slot.recording)
+        count(flushes=1)
+        for state in self.states:
+            if state.assigned:
+                state.value.landed = None
+        return self._results(slot)
+
+    def _free(self, slot: Slot) -> None:
+        """Make a recording ready to run again: it must be over, and results still in use must leave its memory."""
+        slot.recording.wait()
+        for taken, result in zip(slot.taken, slot.results, strict=True):
+            value = taken()
+            if value is not None and value.lent and value.memory is result.memory and value.size_bytes:
+                value.memory, value.landed, value.lent = _copied(value).memory, None, False
+
+    def _copy_in(self, value: Tensor, place: Memory) -> None:
+        node = value.node
+        if node not in engine.values:
+            engine.evaluate([node])
+        found = engine.values[value.node]
+        if found.device is not self.device:
+            raise VkgradError(f"jit: the function was recorded on {self.device.name}, an argument is on another device")
+        if found.size_bytes:
+            engine.submit(None, self.device.record(Job(None, copies=[(place, found.memory, found.size_bytes)])))
+
+    def _refresh(self, state: State, handle: Tensor) -> None:
+        """The tensor was given another value outside: bring that into the memory that the recordings use."""
+        if handle._node not in engine.values:
+            engine.evaluate([handle.node])
+        new, mine = engine.values[handle._node], state.value
+        if new is not mine and new.size_bytes:
+            if new.fixed and new.owner is not None and new.owner() is handle and len(state.owners) == 1:
+                state.value, state.private = new, False  # another step's memory of this very tensor
+                self.rings.clear()
+            elif state.assigned:
+                old = state.node()
+                if old is not None and engine.values.get(old) is mine:  # somebody still holds it
+                    engine.values[old] = _copied(mine)
+                _transfer(new, mine)
+                mine.owner = ref(handle)
+                handle.node = leaf(handle.shape, handle.dtype)
+                engine.values[handle._node] = mine
+            else:
+                if not state.private:
+                    state.value, state.private = _copied(new), True
+                    self.rings.clear()
+                else:
+                    _transfer(new, mine)
+        state.node = ref(handle._node)
+
+    def _preserve(self, state: State) -> None:
+        """Whoever else holds the leaf of a tensor that is about to be updated in place meant the value it has now."""
+        handle = state.owners[0]()
+        if _holders(handle) > ALONE and state.value.size_bytes:
+            engine.values[handle._node] = _copied(state.value)
+            handle.node = leaf(handle.shape, handle.dtype)
+            engine.values[handle._node] = state.value
+            state.node = ref(handle._node)
+
+    def _results(self, slot: Slot) -> Any:
+        tensors: list[Tensor] = []
+        slot.taken = []
+        landing = 0
+        for number, ((shape, dtype), memory) in enumerate(zip(self.outputs, slot.results, strict=True)):
+            node = leaf(shape, dtype)
+            value = engine.Value(self.device, memory.memory, memory.size_bytes, lent=True)
+            if number < self.result_count and _is_small(memory):
+                value.landed = (slot.recording, landing)
+                landing += 1
+            engine.values[node] = value
+            slot.taken.append(ref(value))
+            tensors.append(Tensor(node))
+        for owner, gradient in self.gradients:
+            handle = owner()
+            if handle is not None:
+                handle.grad = tensors[gradient.number] if isinstance(gradient, _Place) else gradient
+        return replaced(self.result, lambda place: tensors[place.number] if isinstance(place, _Place) else place)
+
+
+class _Place:
+    """Where output `number` stands in a function's result."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+# ---- moving values
+def _is_small(value: engine.Value) -> bool:
+    return 0 < value.size_bytes <= SMALL_BYTES
+
+
+def _upload(value: engine.Value) -> None:
+    """Bring a value that is still on the host to its device."""
+    if value.source is not None:
+        recording = value.device.record(Job(None, uploads=[engine.upload_of(value)]))
+        recording.write(0, value.source)
+        value.source = None
+        engine.submit(None, recording)
+
+
+def _transfer(source: engine.Value, destination: engine.Value) -> None:
+    _upload(source)
+    copy = (destination.memory, source.memory, source.size_bytes)
+    engine.submit(None, source.device.record(Job(None, copies=[copy])))
+
+
+def _copied(value: engine.Value) -> engine.Value:
+    """A value of its own memory with the same elements."""
+    _upload(value)
+    copy = engine.Value(value.device, None, value.size_bytes)
+    if value.size_bytes:
+        copy.memory = value.device.allocate(value.size_bytes)
+        _transfer(value, copy)
+    return copy
+
+
+# ---- arguments
+def is_array(value: Any) -> bool:
+    return isinstance(value, Tensor | np.ndarray)
+
+
+def _dtype(value: Any) -> DType:
+    try:
+        return dtype_of(value.dtype)
+    except DTypeError as error:
+        raise DTypeError(f"jit: {error}; convert the argument first, for example array.astype(np.int32)") from None
+
+
+def _host_data(value: Any) -> np.ndarray | None:
+    """The elements of an argument that are still on the host."""
+    if isinstance(value, np.ndarray):
+        return value.astype(value.dtype.newbyteorder("="), copy=False)
+    found = engine.values.get(value._node)
+    return found.source if found is not None else None
+
+
+def replaced(value: Any, function: Callable[[Any], Any]) -> Any:
+    """The nesting with `function` applied to each leaf."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[replaced(part, function) for part in value])
+    if isinstance(value, tuple | list):
+        return type(value)([replaced(part, function) for part in value])
+    if isinstance(value, dict):
+        return {key: replaced(part, function) for key, part in value.items()}
+    return function(value)
