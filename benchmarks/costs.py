@@ -198,6 +198,7 @@ def transfers(device: _native.Device, sizes: Sequence[int], runs: int) -> list[L
 def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.costs", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--index", type=int, default=None, help="which Vulkan device; by default the best")
+    parser.add_argument("--device", default="", help="what its name must contain")
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)))
     parser.add_argument("--mebibytes", type=float, nargs="*", default=None, help="sizes to move")
@@ -208,6 +209,7 @@ def main(given: Sequence[str] | None = None) -> int:
         device = _native.Device(chosen.index)
         info = device.info
         guards.no_layers_loaded(guards.loaded_layers())
+        guards.right_device(info["name"], chosen.device)
         # Beyond every cache on a GPU; a software device has the cache of its CPU and little time.
         sizes = chosen.mebibytes or ([0.004, 1, 16] if info["type"] == "cpu" else [0.004, 0.098, 1, 64, 512])
         lines = [

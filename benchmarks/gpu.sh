@@ -37,12 +37,12 @@ head -n 20 "$out/info.txt"
 failed=
 # stage NAME MOST_SECONDS MODULE ARGUMENTS...: run it for no longer than that, nor than all may take
 stage() {
-    name=$1; most=$2; shift 2
+    name=$1; most=$2; module=$3; shift 3
     left=$((ends - $(date +%s)))
     if [ "$left" -lt 10 ]; then failed="$failed $name(not reached)"; return; fi
     if [ "$left" -lt "$most" ]; then most=$left; fi
     started=$(date +%s)
-    timeout "$most" "$python" -m "benchmarks.$@" >"$out/$name.txt" 2>"$out/$name.log" || failed="$failed $name($?)"
+    timeout "$most" "$python" -m "benchmarks.$module" "$@" >"$out/$name.txt" 2>"$out/$name.log" || failed="$failed $name($?)"
     echo "$name: $(($(date +%s) - started)) s"
 }
 results=$out/bench_results
@@ -53,8 +53,9 @@ left=$((ends - $(date +%s) - 45))
 if [ "$left" -gt 420 ]; then left=420; fi
 if [ "$left" -lt 0 ]; then left=0; fi
 stage race $((left + 20)) race --device "$device" --out "$results" --minutes "$(echo "$left" | awk '{print $1 / 60}')"
-stage costs 60 costs --out "$results"
+stage costs 60 costs --device "$device" --out "$results"
 stage first_step 60 first_step --out "$results"
+stage kernels_large 60 kernels --batches 256,2048 --device "$device" --out "$results" # too long to print again
 
 for name in check first_step costs kernels race; do
     printf '\n== %s\n' "$name"

@@ -224,8 +224,17 @@ def as_lines(case: Case, runners: Sequence[Runner], options: Options, commit: st
             }
 
 
-def report(raced: dict[Case, list[Runner]], entries: Sequence[contenders.Entry], options: Options) -> str:
-    """Everything for people; the tables of times last, the most asked-for at the very end."""
+def findings(case: Case, runners: Sequence[Runner], check: bool) -> Iterator[str]:
+    """Who has no time in this case and why; in a check also how near to float64 everybody is."""
+    for own in runners:
+        if own.state:
+            yield f"{case}: {own.label} has no time. {own.state}"
+        elif check:
+            yield f"{case}: {own.label} agrees with float64 to {own.facts['largest_difference']:.1e}"
+
+
+def report(raced: dict[Case, list[Runner]], entries: Sequence[contenders.Entry]) -> str:
+    """Who raced, with versions and plans, then the tables of times, the most asked-for at the very end."""
     parts = []
     facts = {own.label: own.facts for runners in raced.values() for own in runners if own.facts}
     for label, found in facts.items():
@@ -237,15 +246,7 @@ def report(raced: dict[Case, list[Runner]], entries: Sequence[contenders.Entry],
             if own.label == label and "levels" in own.facts
         ]
         parts.append(f"{label}: {versions} on {found['device']}. {'; '.join(plans)}".rstrip())
-    for case, runners in raced.items():
-        for own in runners:
-            if own.state:
-                parts.append(f"{case}: {own.label} has no time. {own.state}")
-            elif "largest_difference" in own.facts and options.check:
-                parts.append(f"{case}: {own.label} agrees with float64 to {own.facts['largest_difference']:.1e}")
-    if options.check:
-        return "\n".join(parts)
-    labels = [entries[0].name, *(entry.name for entry in entries[1:]), entries[0].name + AGAIN] if entries else []
+    labels = [entry.name for entry in entries] + [entry.name + AGAIN for entry in entries[:1]]
     for arm in reversed(ARMS):
         header = [f"{arm}, µs a step: median [p10-p90]", *map(str, raced)]
         rows = [[label, *(cell(raced[case], label, arm) for case in raced)] for label in labels]
@@ -307,11 +308,13 @@ def main(given: Sequence[str] | None = None) -> int:
             continue
         raced[case] = race(case, entries, options)
         slowest = max(slowest, time.monotonic() - before)
-        print(f"{case}: {time.monotonic() - before:.0f} s", flush=True)
+        found = findings(case, raced[case], options.check)
+        print("\n".join([f"{case}: {time.monotonic() - before:.0f} s", *found]), flush=True)
         lines = list(as_lines(case, raced[case], options, commit))
         if lines:
             results.append(chosen.out, lines[0]["device"], lines)
-    print(report(raced, entries, options))
+    if not options.check:
+        print(report(raced, entries))
     wrong = [
         own.label for runners in raced.values() for own in runners if own.refused or (own.state and own.entry.ours)
     ]
