@@ -244,6 +244,10 @@ ROWS: tuple[Row, ...] = (
         "convolutions with few channels: an address in the image is worked out once for 16 channels. Assumed, to be "
         "measured",
     ),
+    _shared_row(
+        *("contract_shared_thin", 128, 8, 16, 4, 2),
+        "as the row above for half as many channels. Assumed, to be measured",
+    ),
     Row(
         "contract_tiled",
         "contract.comp.j2",

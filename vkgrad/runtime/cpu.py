@@ -12,7 +12,7 @@ import numpy as np
 from vkgrad.counters import count
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node
-from vkgrad.runtime.device import Job
+from vkgrad.runtime.device import Job, Use
 from vkgrad.runtime.twin import prepare
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
@@ -43,7 +43,7 @@ class CpuDevice:
     def refuses(self, node: Node) -> str | None:
         return None
 
-    def allocate(self, size_bytes: int) -> np.ndarray:
+    def allocate(self, size_bytes: int, use: Use = "device") -> np.ndarray:
         count(buffers_allocated=1, bytes_allocated=size_bytes)
         return np.empty(max(size_bytes, 1), np.uint8)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
 
 Memory = Any  # a device's own handle on a piece of its memory
+Use = Literal["device", "argument", "result"]  # argument: the host writes it in place; result: it reads it in place
 
 
 @dataclass
@@ -58,7 +59,7 @@ class Device(Protocol):
         """Why this device has no kernel for `node`, or None if it has."""
         ...
 
-    def allocate(self, size_bytes: int) -> Memory: ...
+    def allocate(self, size_bytes: int, use: Use = "device") -> Memory: ...
     def prepare(self, plan: Plan) -> Any: ...
     def record(self, job: Job) -> Recording: ...
     def storage(self, array: np.ndarray) -> np.ndarray:

@@ -23,13 +23,16 @@ from vkgrad.codegen.render import Shader, render
 from vkgrad.codegen.rows import Limits
 from vkgrad.config import config
 from vkgrad.counters import count
+from vkgrad.errors import OutOfDeviceMemoryError
 from vkgrad.ir.dtypes import DType, float64
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family
 from vkgrad.runtime import _native
-from vkgrad.runtime.device import Job
+from vkgrad.runtime.device import Job, Use
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
+
+LARGEST_INDEX = 2**31 - 1  # indices in shaders are signed and have 32 bits
 
 
 @dataclass
@@ -61,7 +64,7 @@ class VulkanDevice:
             float64=bool(info["features"].get("shaderFloat64")),
             broadcast=self.software,
         )
-        self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16)
+        self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16, 256)
         self.largest_binding = limits["max_storage_buffer_range"]
         self.arena: _native.Buffer | None = None
         self.pipelines: dict[tuple[str, tuple[int, ...]], _native.Pipeline] = {}
@@ -94,9 +97,11 @@ class VulkanDevice:
         return None
 
     # ---- memory
-    def allocate(self, size_bytes: int) -> _native.Buffer:
+    def allocate(self, size_bytes: int, use: Use = "device") -> _native.Buffer:
+        """Memory for kernels: "argument" can be written by the host where it is, "result" can be read."""
         count(buffers_allocated=1, bytes_allocated=size_bytes)
-        return self.native.buffer(-(-size_bytes // 4) * 4)
+        kind: _native.Kind = {"argument": "bar", "result": "download"}.get(use, "device")  # type: ignore[assignment]
+        return self.native.buffer(_words(size_bytes), kind if kind in self.info["memory_kinds"] else "device")
 
     def storage(self, array: np.ndarray) -> np.ndarray:
         return array.astype(np.uint32) if array.dtype.kind == "b" else np.ascontiguousarray(array)
@@ -113,6 +118,7 @@ class VulkanDevice:
 
     # ---- kernels
     def prepare(self, plan: Plan) -> Executable:
+        self._check_sizes(plan)
         shaders = [render(kernel, self.limits) for kernel in plan.kernels]
         missing = {
             (shader.source, shader.numbers): shader
@@ -129,6 +135,20 @@ class VulkanDevice:
             for shader in shaders:
                 print(f"// {shader.row} {dict(shader.parameters)} {shader.groups} {shader.numbers}\n{shader.source}")
         return Executable(plan, shaders, [self.pipelines[s.source, s.numbers] for s in shaders])
+
+    def _check_sizes(self, plan: Plan) -> None:
+        for buffer in plan.buffers:
+            if buffer.size_bytes > self.largest_binding:
+                raise OutOfDeviceMemoryError(
+                    f"{buffer.dtype.name}{list(buffer.shape)} takes {buffer.size_bytes:,} bytes, and a kernel on "
+                    f"{self.name} sees at most {self.largest_binding:,} of one buffer; compute it in parts"
+                )
+        for kernel in plan.kernels:
+            if max(kernel.places, kernel.terms) > LARGEST_INDEX:
+                raise OutOfDeviceMemoryError(
+                    f"{', '.join(kernel.labels)}: a kernel over {' x '.join(map(str, kernel.extents))} elements, "
+                    f"and shaders count to {LARGEST_INDEX:,}; compute it in parts"
+                )
 
     def _pipeline(self, shader: Shader, spirv: bytes) -> _native.Pipeline:
         spec = {number: struct.pack("<i", value) for number, value in enumerate(shader.numbers)}
@@ -162,9 +182,9 @@ class VulkanRecording:
         self.open: _native.Plan | None = None
         self.filled = self.dispatches = self.barriers = 0
         self.ticket = 0
-        self.upload_places = _places([size for _, size in job.uploads])
-        self.download_sizes = [size for _, size in job.downloads]
-        self.download_places = _places(self.download_sizes)
+        # Memory that the host can reach is written and read where it is; the rest goes through one staging buffer.
+        self.upload_places, self.staged_bytes = _places(job.uploads)
+        self.download_places, self.landed_bytes = _places(job.downloads)
         self._record(job)
         self.submissions = len(self.plans)
 
@@ -187,24 +207,29 @@ class VulkanRecording:
             self.barriers += 1
 
     def _record(self, job: Job) -> None:
-        staged = sum(size for _, size in job.uploads)
-        if staged:
-            self.staging = self.device.native.buffer(self.upload_places[-1][1], "upload")
-            for (memory, size), (start, _) in zip(job.uploads, self.upload_places, strict=True):
-                self._plan().copy(memory, self.staging, -(-size // 4) * 4, 0, start)
+        if self.staged_bytes:
+            self.staging = self.device.native.buffer(self.staged_bytes, "upload")
+            for (memory, size), start in zip(job.uploads, self.upload_places, strict=True):
+                if start is not None:
+                    self._plan().copy(memory, self.staging, _words(size), 0, start)
             if job.executable is not None or job.copies or job.downloads:
                 self._barrier("full")
         if job.executable is not None:
             self._record_kernels(job.executable, job.memory)
-        if job.copies:
+        touched: set[int] | None = None
+        for destination, source, size in job.copies:
+            if touched is None or not touched.isdisjoint((id(destination), id(source))):
+                self._barrier("full")
+                touched = set()
+            touched |= {id(destination), id(source)}
+            self._plan().copy(destination, source, _words(size))
+        if self.landed_bytes:
             self._barrier("full")
-            for destination, source, size in job.copies:
-                self._plan().copy(destination, source, -(-size // 4) * 4)
+            self.landing = self.device.native.buffer(self.landed_bytes, "download")
+            for (memory, size), start in zip(job.downloads, self.download_places, strict=True):
+                if start is not None:
+                    self._plan().copy(self.landing, memory, _words(size), start)
         if job.downloads:
-            self._barrier("full")
-            self.landing = self.device.native.buffer(self.download_places[-1][1], "download")
-            for (memory, size), (start, _) in zip(job.downloads, self.download_places, strict=True):
-                self._plan().copy(self.landing, memory, -(-size // 4) * 4, start)
             self._barrier("host")
         self._close()
 
@@ -214,7 +239,7 @@ class VulkanRecording:
         places: list[Any] = []
         for number, buffer in enumerate(plan.buffers):
             if buffer.kind == "temporary":
-                places.append((arena, buffer.index, -(-buffer.size_bytes // 4) * 4))
+                places.append((arena, buffer.index, _words(buffer.size_bytes)))
             else:
                 places.append(memory[number])
         level = 0
@@ -234,7 +259,9 @@ class VulkanRecording:
 
     def write(self, number: int, array: np.ndarray) -> None:
         stored = self.device.storage(array)
-        self.staging.write(stored.reshape(-1).view(np.uint8), self.upload_places[number][0])
+        memory, start = self.job.uploads[number][0], self.upload_places[number]
+        raw = stored.reshape(-1).view(np.uint8)
+        memory.write(raw) if start is None else self.staging.write(raw, start)
         count(bytes_uploaded=stored.nbytes)
 
     def submit(self) -> None:
@@ -249,16 +276,21 @@ class VulkanRecording:
 
     def read(self, number: int) -> np.ndarray:
         self.wait()
-        start, _ = self.download_places[number]
-        size = self.download_sizes[number]
-        return np.frombuffer(self.landing.read(start, size), np.uint8)
+        (memory, size), start = self.job.downloads[number], self.download_places[number]
+        raw = memory.read(0, size) if start is None else self.landing.read(start, size)
+        return np.frombuffer(raw, np.uint8)
 
 
-def _places(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """(start, end) of pieces one after the other, each on a 16-byte boundary."""
-    out, at = [], 0
-    for size in sizes:
-        end = at + -(-size // 16) * 16
-        out.append((at, end))
-        at = end
-    return out
+def _words(size_bytes: int) -> int:
+    return -(-size_bytes // 4) * 4
+
+
+def _places(pieces: Sequence[tuple[_native.Buffer, int]]) -> tuple[list[int | None], int]:
+    """Where in a staging buffer each piece goes (None: it needs none), on 16-byte boundaries, and the total."""
+    starts: list[int | None] = []
+    at = 0
+    for memory, size in pieces:
+        starts.append(None if memory.kind != "device" else at)
+        if memory.kind == "device":
+            at += -(-size // 16) * 16
+    return starts, at

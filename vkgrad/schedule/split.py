@@ -25,17 +25,23 @@ from vkgrad.ops.views import pad
 LONGEST = 1 << 20
 
 
+# Below this many multiply-adds a second kernel costs more than a busy device gains.
+WORTH_SPLITTING = 5 * 10**7
+
+
 class Width(NamedTuple):
     """How much a device wants to do at once.
 
     invocations   that keep it busy
     lanes         how many of them share the terms of one element
     terms         the fewest terms worth an invocation of their own
+    tiles         workgroups of 64x64 outputs that keep it busy, or 0 where contractions are not done in such tiles
     """
 
     invocations: int
     lanes: int
     terms: int
+    tiles: int = 0
 
 
 def split(outputs: Sequence[Node], has_value: Callable[[Node], bool], width: Width) -> list[Node]:
@@ -89,6 +95,25 @@ def _in_parts(node: Node, source: Node, axis: int, parts: int) -> Node:
     return b.build(node.op, joined, **{**node.attributes, "axes": (axis,), "partial": True})
 
 
+def _parts_of_product(
+    node: Node,
+    extents: dict[int, int],
+    left: Sequence[int],
+    right: Sequence[int],
+    out: Sequence[int],
+    terms: int,
+    width: Width,
+) -> int:
+    shared = prod(extents[label] for label in out if label in left and label in right)
+    m = prod(extents[label] for label in out if label not in right)
+    n = prod(extents[label] for label in out if label not in left)
+    if min(m, n) >= 48:
+        tiles = shared * -(-m // 64) * -(-n // 64)
+        worth = node.size * terms >= WORTH_SPLITTING
+        return max(1, min(width.tiles // tiles, terms // 128)) if worth else 1
+    return _parts(-(-node.size // 16), terms, width)  # register tiles of about 4x4
+
+
 def _contraction(node: Node, width: Width) -> Node:
     x, y = node.inputs
     left, right, out = (tuple(node.attributes[name]) for name in ("left", "right", "out"))
@@ -97,9 +122,8 @@ def _contraction(node: Node, width: Width) -> Node:
     if not summed:
         return node
     terms = prod(extents[label] for label in summed)
-    tiles = -(-node.size // 16)  # register tiles of about 4x4
     label = max(summed, key=lambda n: extents[n])
-    parts = _divisor(extents[label], _parts(tiles, terms, width))
+    parts = _divisor(extents[label], _parts_of_product(node, extents, left, right, out, terms, width))
     if parts == 1:
         return node
     fresh = 1 + max(extents)
