@@ -97,6 +97,10 @@ _plans: OrderedDict[tuple, tuple[Plan, Any]] = OrderedDict()
 _in_flight: list[Recording] = []
 _built = 0
 
+# Goes up whenever a node is built or a tensor gets another node, gradient or mode. While it stands still, what a
+# recorded step relied on still holds, and nobody new can hold a value that the step is about to overwrite.
+changes = 0
+
 cache.on_compile.append(lambda name: count(shaders_compiled=1))
 node_module.intern_nodes = lambda: config.cse
 
@@ -158,8 +162,9 @@ def host_policy(policy: str) -> Iterator[None]:
 
 def _refuse(node: Node) -> None:
     """Called for each node when it is built: what the device cannot compute is refused here, not at the flush."""
-    global _built
+    global _built, changes
     _built += 1
+    changes += 1
     if node.dtype.size_bytes == 8 or any(source.dtype.size_bytes == 8 for source in node.inputs):
         reason = device().refuses(node)
         if reason is not None and config.host == "raise":
@@ -357,18 +362,17 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
     for position, value in enumerate(waiting):
         assert value.source is not None
         recording.write(position, value.source)
-    submit(plan, recording)
+    submit(plan, recording, flushes=1)
     # Only now: had anything failed, every tensor would still be as it was.
     values.update(results)
     for value in waiting:
         value.source = None
     for position, value in enumerate(fetched):
         value.landed = (recording, position)
-    count(flushes=1)
     _built = 0
 
 
-def submit(plan: Plan | None, recording: Recording) -> None:
+def submit(plan: Plan | None, recording: Recording, flushes: int = 0) -> None:
     """Hand a recording to its device, and count it."""
     recording.submit()
     count(
@@ -376,9 +380,10 @@ def submit(plan: Plan | None, recording: Recording) -> None:
         dispatches=recording.dispatches,
         barriers=recording.barriers,
         nodes=plan.nodes if plan else 0,
+        flushes=flushes,
     )
     _in_flight.append(recording)
-    while _in_flight and (len(_in_flight) > MOST_IN_FLIGHT or _in_flight[0].is_done()):
+    if len(_in_flight) > MOST_IN_FLIGHT:
         _in_flight.pop(0).wait()
     for watch in on_flush:
         watch(plan, recording)

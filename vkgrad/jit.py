@@ -59,7 +59,7 @@ class Jitted:
         with engine.lock:
             if engine.pending:
                 engine.flush()
-            steps = [step for step in self.steps.get(key, ()) if not step.is_gone()]
+            steps = self.steps.get(key, ())
             step = next((step for step in steps if step.fits()), None)
             return (step or self._record(key, arguments, named)).run(inputs)
 
@@ -94,7 +94,7 @@ class Jitted:
 
 
 class Same:
-    """Stands for a thing that cannot be compared: equal to itself only. Keeps it alive, so that its id stays its own."""
+    """Stands for a thing that cannot be compared: equal to itself only. It lives on here, so that its id stays its."""
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing

@@ -21,7 +21,6 @@ import numpy as np
 
 from vkgrad import engine
 from vkgrad.config import config
-from vkgrad.counters import count
 from vkgrad.errors import DTypeError, UnsupportedError, VkgradError
 from vkgrad.ir.dtypes import DType, dtype_of
 from vkgrad.ir.node import Node
@@ -97,6 +96,7 @@ class Step:
         self._schedule(trace, targets, assigned)
         self.rings: dict[tuple[bool, ...], list[Slot]] = {}
         self.turn = 0
+        self.seen = -1  # `engine.changes` when this step last ran
 
     # ---- recording
     def _traced(self, function: Callable[..., Any], arguments: tuple, named: dict[str, Any]) -> tuple:
@@ -273,6 +273,8 @@ class Step:
     # ---- replaying
     def fits(self) -> bool:
         """Whether what the function relied on when it was recorded still holds."""
+        if self.seen == engine.changes:
+            return True
         return all(a.holds() for a in self.assumptions) and all(state.fits() for state in self.states)
 
     def is_gone(self) -> bool:
@@ -286,11 +288,12 @@ class Step:
 
     def run(self, inputs: Sequence[Any]) -> Any:
         """Replay. The caller holds the engine's lock, has flushed, and has seen that this step fits."""
-        for state in self.states:
-            if state.owners and state.owners[0]()._node is not state.node():
-                self._refresh(state, state.owners[0]())
-            if state.assigned:
-                self._preserve(state)
+        if self.seen != engine.changes:
+            for state in self.states:
+                if state.owners and state.owners[0]()._node is not state.node():
+                    self._refresh(state, state.owners[0]())
+                if state.assigned:
+                    self._preserve(state)
         hosted = [_host_data(value) for value in inputs]
         from_host = tuple([data is not None for data in hosted])
         ring = self.rings.setdefault(from_host, [])
@@ -308,12 +311,13 @@ class Step:
             elif data.size:
                 slot.recording.write(number, data)
                 number += 1
-        engine.submit(self.plan, slot.recording)
-        count(flushes=1)
+        engine.submit(self.plan, slot.recording, flushes=1)
         for state in self.states:
-            if state.assigned:
-                state.value.landed = None
-        return self._results(slot)
+            state.value.landed = None
+        result = self._results(slot)
+        # Gradients that it leaves are something it relied on, so such a step looks again next time.
+        self.seen = -1 if self.gradients else engine.changes
+        return result
 
     def _free(self, slot: Slot) -> None:
         """Make a recording ready to run again: it must be over, and results still in use must leave its memory."""

@@ -76,6 +76,7 @@ class Tensor:
     def node(self, node: Node) -> None:
         if (trace := engine.tracing()) is not None:
             trace.rebinds(self)
+        engine.changes += 1
         self._node = node
         if self._requires_grad:
             history.own(node, self)
@@ -206,6 +207,7 @@ class Tensor:
     def grad(self, gradient: Tensor | None) -> None:
         if (trace := engine.tracing()) is not None:
             trace.sets_gradient(self)
+        engine.changes += 1
         self._grad = gradient
 
     @property
@@ -224,6 +226,7 @@ class Tensor:
                 "requires_grad: this tensor is computed from others that require gradients; use .detach() first"
             )
         if asked != self._requires_grad:
+            engine.changes += 1
             self._requires_grad = asked
             self._become(self.node)
 

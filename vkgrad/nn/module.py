@@ -132,6 +132,7 @@ class Module:
 
     @training.setter
     def training(self, mode: bool) -> None:
+        engine.changes += 1
         self._training = mode
 
     def train(self: Self, mode: bool = True) -> Self:
