@@ -73,7 +73,8 @@ def _trips(kernel: Kernel) -> int:
 def _nest_serial(kernel: Kernel, limits: Limits) -> bool:
     if limits.software:
         return kernel.terms <= _trips(kernel)
-    return kernel.terms < 32 or (kernel.terms < 128 and kernel.places >= 1 << 16)
+    few, many = kernel.places * kernel.terms <= 1 << 14, kernel.places >= 1 << 16
+    return kernel.terms < (8 if few else 128 if many else 32)
 
 
 def _shared_nest(kernel: Kernel, limits: Limits) -> dict[str, Any]:
