@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from vkgrad import engine
 from vkgrad import functions as f
 from vkgrad.errors import DTypeError, ShapeError
 from vkgrad.functions.creation import as_shape, counter
@@ -138,6 +139,12 @@ _seed: Tensor | None = None
 _drawn: Tensor | None = None
 
 
+def _on_this_device(state: Tensor) -> Tensor:
+    """The generator's state on the device that tensors are made on now, where the sequence goes on."""
+    value = engine.values.get(state._node)
+    return tensor(state.numpy()) if value is not None and value.device is not engine.device() else state
+
+
 def manual_seed(seed: int) -> None:
     """Start the sequence of keys that `nn` uses for initial weights and dropout."""
     global _seed, _drawn
@@ -146,9 +153,11 @@ def manual_seed(seed: int) -> None:
 
 def next_key() -> Tensor:
     """The next key of the sequence that `manual_seed` started (seed 0 if nobody did)."""
+    global _seed, _drawn
     if _seed is None or _drawn is None:
         manual_seed(0)
     assert _seed is not None and _drawn is not None
+    _seed, _drawn = _on_this_device(_seed), _on_this_device(_drawn)
     # The count is a tensor, not a Python number: a recorded step that draws keys counts on when it is replayed.
     found = fold_in(_seed, _drawn)
     _drawn.assign(_drawn + 1)
