@@ -11,81 +11,20 @@ Everything is decided from the layouts of the loads that a node would do (`Loads
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass
 
 from vkgrad.ir.layout import Layout
 from vkgrad.ir.node import Node, consumers, walk
 from vkgrad.ir.op import Family, Shape
 from vkgrad.ops.contraction import extents_of, summed_labels
 from vkgrad.schedule.chains import Open, Step, apply_step
+from vkgrad.schedule.cluster import Cluster, depends, is_same_place, ordered
 
 Loads = dict[tuple[Node, Layout], None]  # an ordered set: the anchors a node reads, each through one layout
 
 LARGEST_EXPRESSION = 200  # element-wise ops in one kernel; more makes slow compiles and spills, not speed
 NOWHERE = -(1 << 60)  # an offset that no layout reaches
 LONGEST_ROW = 16384  # a full value after a reduction runs the row again in one workgroup; longer rows want two kernels
-
-
-@dataclass(eq=False)
-class Cluster:
-    """Nodes of one kernel.
-
-    full     extents of the whole iteration space in the root's own axis order; `reduced` are its R axes
-    slot     the shape of values that are complete after reducing
-    opened   sums and contractions below the root sum that run in the same nest, outermost first
-    inside   with `opened`, the layouts of the loads below them over the root's input, with their leading axes
-    """
-
-    root: Node
-    full: Shape
-    reduced: tuple[int, ...]
-    slot: Shape
-    number: int
-    members: dict[Node, None] = field(default_factory=dict)
-    opened: tuple[Node, ...] = ()
-    inside: tuple[tuple[Layout, int], ...] = ()
-    reads: dict[Cluster, None] = field(default_factory=dict)
-    leaves: dict[Node, None] = field(default_factory=dict)
-    ops: int = 0
-
-    @property
-    def reducing(self) -> bool:
-        return bool(self.reduced) or bool(self.opened) or self.root.op.family is Family.CONTRACTION
-
-    def expected(self, node: Node) -> Layout | None:
-        """How a member's value lies over the full space, or None if it has neither shape."""
-        if node.shape == self.full and (not self.reduced or node.op.family is not Family.REDUCTION):
-            return Layout.contiguous(self.full)
-        return self.slotted(node.shape)
-
-    def slotted(self, shape: Shape) -> Layout | None:
-        if _without_ones(shape) != _without_ones(self.slot):
-            return None
-        layout = Layout.contiguous(self.slot)
-        return layout.expand(self.full) if len(self.full) == len(self.slot) else layout
-
-
-def _without_ones(shape: Shape) -> Shape:
-    return tuple(extent for extent in shape if extent != 1)
-
-
-def _same_place(a: Layout, b: Layout) -> bool:
-    return a == b and a.offset == 0 and not a.guards
-
-
-def depends(cluster: Cluster, on: Cluster) -> bool:
-    """Whether `cluster` needs `on`, directly or not (or is it)."""
-    stack, seen = [cluster], {cluster}
-    while stack:
-        current = stack.pop()
-        if current is on:
-            return True
-        for source in current.reads:
-            if source not in seen:
-                seen.add(source)
-                stack.append(source)
-    return False
 
 
 @dataclass
@@ -116,7 +55,7 @@ class Fuser:
         for node in self.order:
             self._visit(node)
         clusters = dict.fromkeys(self.home.values())
-        return Fusion(_ordered(clusters), self.home)
+        return Fusion(ordered(clusters), self.home)
 
     # ---- one node
     def _in_memory(self, loads: Loads) -> dict[Node, None]:
@@ -295,43 +234,34 @@ class Fuser:
         }
 
     def _fits(self, node: Node, loads: Loads, shape: Shape, cluster: Cluster) -> bool:
-        if cluster.ops + self.cost.get(node, 0) > LARGEST_EXPRESSION:
+        """Whether `cluster` can also compute `node` (or, of a reduction, its terms): a value of `shape`."""
+        full = cluster.is_full(shape)
+        if not full and not cluster.is_slot(shape):
             return False
+        once = cluster.opened or cluster.root.op.family is Family.CONTRACTION or cluster.row > LONGEST_ROW
+        if full and cluster.reducing and once:  # its nest cannot run along R again
+            return False
+        return self._has_room(node, loads, cluster) and self._is_at_hand(loads, cluster, full)
+
+    def _has_room(self, node: Node, loads: Loads, cluster: Cluster) -> bool:
         buffers = set(cluster.leaves) | {a for a in self._in_memory(loads) if self.home.get(a) is not cluster}
-        if len(buffers) + len(cluster.members) + 1 > self.max_buffers:
-            return False
-        full = shape == cluster.full and (not cluster.reducing or shape != cluster.slot)
-        if not full and cluster.slotted(shape) is None:
-            return False
-        if full and cluster.reducing:
-            if cluster.opened or cluster.root.op.family is Family.CONTRACTION:
-                return False
-            if prod(cluster.full[axis] for axis in cluster.reduced) > LONGEST_ROW:
-                return False
+        return (
+            cluster.ops + self.cost.get(node, 0) <= LARGEST_EXPRESSION
+            and len(buffers) + len(cluster.members) + 1 <= self.max_buffers
+        )
+
+    def _is_at_hand(self, loads: Loads, cluster: Cluster, full: bool) -> bool:
+        """Whether what is loaded of the cluster's own values is what its nest holds at the same place, and nothing else
+        that is loaded needs the cluster first."""
         for anchor, layout in loads:
             other = self.home.get(anchor)
             if other is cluster:
-                have = self._value_layout(anchor, cluster, full)
-                if have is None or not self._aligned(layout, have, shape):
+                have = cluster.seen_at(anchor, full)
+                if have is None or not is_same_place(layout, have):
                     return False
             elif other is not None and depends(other, cluster):
                 return False
         return True
-
-    @staticmethod
-    def _value_layout(anchor: Node, cluster: Cluster, full: bool) -> Layout | None:
-        """How a reader over the full space (or over the slots) would address a member's value in memory."""
-        if anchor.shape == cluster.full and anchor.shape != cluster.slot:
-            return Layout.contiguous(cluster.full) if full else None
-        slots = Layout.contiguous(cluster.slot)
-        return slots.expand(cluster.full) if full else slots
-
-    @staticmethod
-    def _aligned(layout: Layout, have: Layout, shape: Shape) -> bool:
-        """Whether two layouts over spaces that differ in axes of extent 1 alone find the same element everywhere."""
-        moved = layout.reshape(_without_ones(layout.extents))
-        same = have.reshape(_without_ones(have.extents))
-        return moved is not None and same is not None and _same_place(moved, same)
 
     def _house_reduction(self, node: Node) -> None:
         (source,) = node.inputs
@@ -347,39 +277,20 @@ class Fuser:
             cluster.members[node] = None
             self.home[node] = cluster
             return
-        host = None
-        if self.fusing:
-            same = {
-                c
-                for c in dict.fromkeys(self.home.values())
-                if c.full == full and c.reduced == axes and not c.opened and c.root.op.family is Family.REDUCTION
-            }
-            leaves = self._in_memory(loads)
-            same = {
-                c for c in same
-                if any(self.home.get(a) is c for a in leaves) or not c.leaves.keys().isdisjoint(leaves)
-            }  # fmt: skip
-            for cluster in sorted(same, key=lambda c: -c.number):
-                if self._fits_row(loads, cluster):
-                    host = cluster
-                    break
+        host = self._row_host(node, loads, full, axes) if self.fusing else None
         self._join(node, host or self._new_cluster(node, full, axes, node.shape), loads)
 
-    def _fits_row(self, loads: Loads, cluster: Cluster) -> bool:
-        if prod(cluster.full[axis] for axis in cluster.reduced) > LONGEST_ROW or cluster.ops > LARGEST_EXPRESSION:
-            return False
-        buffers = set(cluster.leaves) | {a for a in self._in_memory(loads) if self.home.get(a) is not cluster}
-        if len(buffers) + len(cluster.members) + 1 > self.max_buffers:
-            return False
-        for anchor, layout in loads:
-            other = self.home.get(anchor)
-            if other is cluster:
-                have = self._value_layout(anchor, cluster, True)
-                if have is None or not self._aligned(layout, have, cluster.full):
-                    return False
-            elif other is not None and depends(other, cluster):
-                return False
-        return True
+    def _row_host(self, node: Node, loads: Loads, full: Shape, axes: tuple[int, ...]) -> Cluster | None:
+        """The latest cluster that reduces the same axes of the same space and reads some of the same values."""
+        leaves = self._in_memory(loads)
+        for cluster in sorted(dict.fromkeys(self.home.values()), key=lambda c: -c.number):
+            same = cluster.full == full and cluster.reduced == axes and not cluster.opened
+            if not same or cluster.root.op.family is not Family.REDUCTION or cluster.row > LONGEST_ROW:
+                continue
+            related = any(self.home.get(a) is cluster for a in leaves) or not cluster.leaves.keys().isdisjoint(leaves)
+            if related and self._has_room(node, loads, cluster) and self._is_at_hand(loads, cluster, True):
+                return cluster
+        return None
 
     def _openable(self, node: Node) -> Node | None:
         """The sum or contraction that `node` (a sum) reads through views only, if nothing else reads it."""
@@ -448,24 +359,3 @@ class Fuser:
         self.loads[node] = self._merged(node.inputs)
         self.operands[node] = [dict(self.reading(source)) for source in node.inputs]
         self._join(node, self._new_cluster(node, full, reduced, node.shape), self.loads[node])
-
-
-def _ordered(clusters: Iterable[Cluster]) -> list[Cluster]:
-    """Clusters so that each comes after those it reads."""
-    out: list[Cluster] = []
-    state: dict[Cluster, int] = {}
-    for start in clusters:
-        stack = [(start, False)]
-        while stack:
-            cluster, done = stack.pop()
-            if done:
-                out.append(cluster)
-                state[cluster] = 2
-                continue
-            if cluster in state:
-                assert state[cluster] == 2, "clusters depend on each other"
-                continue
-            state[cluster] = 1
-            stack.append((cluster, True))
-            stack.extend((source, False) for source in cluster.reads if state.get(source) != 2)
-    return out

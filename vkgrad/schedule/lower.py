@@ -16,7 +16,8 @@ from vkgrad.ir.node import Node
 from vkgrad.ir.op import OPS, Family
 from vkgrad.ops.contraction import extents_of, summed_labels
 from vkgrad.schedule.chains import Chain, Open, Step, prune, through
-from vkgrad.schedule.fuse import Cluster, Fusion
+from vkgrad.schedule.cluster import Cluster
+from vkgrad.schedule.fuse import Fusion
 from vkgrad.schedule.kernel import (
     Compute,
     Gather,
