@@ -7,6 +7,8 @@ cannot do).
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,14 +38,21 @@ def build(op: Op | str, *inputs: Node, **attributes: Any) -> Node:
 def constant(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Node:
     """A literal of type `dtype`, repeated over `shape`. Integers wrap, as NumPy's casts do."""
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):  # beyond float32 is inf, as in any cast
-            value = float(np.asarray(value).astype(dtype.numpy))
+        value = float(value) if dtype.size_bytes == 8 else _single(float(value))
     elif dtype.kind == "b":
         value = bool(value)
     else:
         bits = int(value) & 0xFFFFFFFF
         value = bits - 2**32 if dtype.kind == "i" and bits >= 2**31 else bits
     return expand(build("constant", value=value, type=dtype.name), shape)
+
+
+def _single(value: float) -> float:
+    """The nearest float32; beyond its range infinity, as in any cast."""
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def cast(node: Node, dtype: DType) -> Node:
@@ -55,6 +64,8 @@ def cast(node: Node, dtype: DType) -> Node:
 
 
 def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
+    if len(set(shapes)) == 1:
+        return shapes[0]
     rank = max(map(len, shapes), default=0)
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     out = []
@@ -92,9 +103,20 @@ def _operand_dtype(value: Operand) -> DType | None:
     return dtype_of(value.dtype) if isinstance(value, np.generic) else None
 
 
+def _are_alike(operands: Sequence[Operand]) -> bool:
+    """Whether these are nodes of one type and one shape, as most are: then nothing has to be brought together."""
+    first = operands[0]
+    if not isinstance(first, Node):
+        return False
+    shape, dtype = first.shape, first.dtype
+    return all(isinstance(v, Node) and v.dtype is dtype and v.shape == shape for v in operands[1:])
+
+
 def apply(op: Op | str, *operands: Operand, **attributes: Any) -> Node:
     """A primitive on operands that first take a common type and a common shape. Python scalars are weak."""
     record = OPS[op] if isinstance(op, str) else op
+    if _are_alike(operands):
+        return build(record, *operands, **attributes)  # type: ignore[arg-type]
     strong = [dtype for dtype in map(_operand_dtype, operands) if dtype is not None]
     # `where` takes its type from its two branches; its mask stays a mask.
     typed = [d for d in map(_operand_dtype, operands[1:]) if d is not None] if record.name == "where" else strong

@@ -79,7 +79,7 @@ def make(op: Op, inputs: Iterable[Node], attributes: Mapping[str, Any], shape: S
     unique = op.family is Family.LEAF or op.name == "alias" or not intern_nodes()
     key: tuple = ()
     if not unique:
-        frozen = tuple(sorted((name, type(v), _frozen(v)) for name, v in attributes.items())) if attributes else ()
+        frozen = tuple([(name, type(v), _frozen(v)) for name, v in attributes.items()]) if attributes else ()
         key = (op.name, *map(id, inputs), frozen, shape, dtype.name)
         found = _interned.get(key)
         if found is not None:
