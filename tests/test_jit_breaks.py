@@ -172,6 +172,27 @@ def test_a_copy_of_a_parameter_stays_what_it_was(first: bool, evaluated: bool) -
     assert w.tolist() == [v + RING + 2 for v in expected]
 
 
+def test_another_name_made_between_steps_keeps_its_value() -> None:
+    w = t(1, 2)
+    step = vg.jit(lambda x: w.assign(w + x))
+    for i in range(2 * RING):
+        view = w.reshape((2,)) if i % 2 else w.astype(w.dtype)  # nothing is built: the same leaf
+        step(t(1, 1))
+        assert view.tolist() == [1 + i, 2 + i]
+
+
+def test_a_reader_with_a_copy_of_its_own_sees_a_later_writer() -> None:
+    w = t(1, 2)
+    reader = vg.jit(lambda: w * 10)
+    assert reader().tolist() == [10, 20]
+    w.assign(t(3, 4))
+    assert reader().tolist() == [30, 40]
+    writer = vg.jit(lambda x: w.assign(w + x))
+    for i in range(1, 2 * RING):
+        writer(t(1, 1))
+        assert reader().tolist() == [30 + 10 * i, 40 + 10 * i]
+
+
 def test_tensors_with_one_value_stay_apart() -> None:
     a, b = t(1, 2), t(0, 0)
     vg.eval(a, b)

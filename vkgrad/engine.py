@@ -8,11 +8,15 @@ The engine knows handles (tensors) only by their node and by whether their histo
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
@@ -101,6 +105,16 @@ _built = 0
 # recorded step relied on still holds, and nobody new can hold a value that the step is about to overwrite.
 changes = 0
 
+
+def _after_fork() -> None:
+    """In a forked child nobody runs who could give the lock back. What it then does with a device is refused there."""
+    global lock
+    lock = threading.RLock()
+    _in_flight.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 cache.on_compile.append(lambda name: count(shaders_compiled=1))
 node_module.intern_nodes = lambda: config.cse
 
@@ -115,7 +129,14 @@ def device(choice: str | None = None) -> Device:
     with lock:
         if name not in _devices:
             _devices[name] = _open(name)
+            atexit.register(_keep_threads_out)  # registered last, it runs before any device closes
         return _devices[name]
+
+
+def _keep_threads_out() -> None:
+    """At exit. Python ends daemon threads where they ask for the interpreter: in a driver's call that is an abort, so
+    they are kept waiting for the lock instead."""
+    lock.acquire(timeout=10)
 
 
 def _open(choice: str) -> Device:
@@ -235,10 +256,6 @@ def plan_for(
                 width=target.width,
             )
             count(plans_built=1)
-            if "plan" in config.debug:
-                from vkgrad.schedule.explain import explain
-
-                print(explain(plan))
             found = _plans[key, settings] = (plan, target.prepare(plan))
             while len(_plans) > MOST_PLANS:
                 _plans.popitem(last=False)
@@ -323,8 +340,10 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
     global _built
     plan = executable = None
     leaves: list[Node] = []
+    times = [perf_counter()]
     if targets:
         plan, executable, leaves = plan_for(targets, own)
+    times.append(perf_counter())
     lost = [node for node in leaves if node not in values]
     if lost:
         raise VkgradError(
@@ -362,7 +381,11 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
     for position, value in enumerate(waiting):
         assert value.source is not None
         recording.write(position, value.source)
+    times.append(perf_counter())
     submit(plan, recording, flushes=1)
+    times.append(perf_counter())
+    if config.debug:
+        _print_debug(plan, times)
     # Only now: had anything failed, every tensor would still be as it was.
     values.update(results)
     for value in waiting:
@@ -370,6 +393,17 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
     for position, value in enumerate(fetched):
         value.landed = (recording, position)
     _built = 0
+
+
+def _print_debug(plan: Plan | None, times: Sequence[float]) -> None:
+    """What VKGRAD_DEBUG asks for of one flush; `times` are in seconds, before and after each stage."""
+    if "plan" in config.debug and plan is not None:
+        from vkgrad.schedule.explain import explain
+
+        print(explain(plan), file=sys.stderr)
+    if "timing" in config.debug:
+        stages = zip(("plan", "record", "submit"), times, times[1:], strict=False)
+        print("flush: " + ", ".join(f"{n} {1e6 * (b - a):.0f} us" for n, a, b in stages), file=sys.stderr)
 
 
 def submit(plan: Plan | None, recording: Recording, flushes: int = 0) -> None:

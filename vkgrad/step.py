@@ -71,6 +71,13 @@ class State:
         handles = [owner() for owner in self.owners]
         return all(handle is not None and handle._node is handles[0]._node for handle in handles)
 
+    def is_behind(self, handle: Any) -> bool:
+        """Whether its tensor has another value than the memory that the recordings use."""
+        node: Node = handle._node
+        # A step recorded meanwhile may have made the tensor's memory its own, which it writes without a new leaf.
+        found = engine.values.get(node)
+        return node is not self.node() or (self.private and found is not None and found.fixed)
+
     def is_gone(self) -> bool:
         return any(isinstance(owner, ref) and owner() is None for owner in self.owners)
 
@@ -290,7 +297,7 @@ class Step:
         """Replay. The caller holds the engine's lock, has flushed, and has seen that this step fits."""
         if self.seen != engine.changes:
             for state in self.states:
-                if state.owners and state.owners[0]()._node is not state.node():
+                if state.owners and state.is_behind(state.owners[0]()):
                     self._refresh(state, state.owners[0]())
                 if state.assigned:
                     self._preserve(state)

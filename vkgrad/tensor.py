@@ -380,6 +380,8 @@ def _literal(value: Operand, dtype: DType, shape: Shape) -> Node:
 
 def derived(node: Node, *sources: object) -> Tensor:
     """The tensor of a node that was built from `sources`."""
+    if node.is_op("leaf"):
+        engine.changes += 1  # nothing was built, yet somebody new holds the leaf: say so to recorded steps
     return Tensor(node, keeps_history=node.dtype.kind == "f" and history.must_keep(sources))
 
 

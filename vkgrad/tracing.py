@@ -91,7 +91,7 @@ class Trace:
 
     # ---- asked by whoever records
     def owner_of(self, handle: Any) -> Owner:
-        return self._paths.get(id(handle)) or ref(handle)
+        return self._paths.get(id(handle)) or ref(handle, _is_gone)
 
     def assigned(self) -> list[tuple[Any, Node, Node]]:
         """Each outside tensor that ends with another node, with its nodes before and after."""
@@ -113,6 +113,10 @@ class Trace:
                 handle._node = node
             for handle, gradient in self._gradients.values():
                 handle._grad = gradient
+
+
+def _is_gone(owner: ref[Any]) -> None:
+    engine.changes += 1  # a tensor that recorded steps rely on has gone; they look again
 
 
 def _gradient_of(owner: Owner) -> Any:

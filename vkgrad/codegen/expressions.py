@@ -33,7 +33,7 @@ def literal(value: float | int | bool, dtype: DType) -> str:
         if math.isfinite(value):
             text = repr(float(value))
             return f"{text}lf" if "." in text or "e" in text else f"{text}.0lf"
-        low, high = np.array(value, "<f8").view("<u4")
+        low, high = np.array([value], "<f8").view("<u4")
         return f"packDouble2x32(uvec2({low}u, {high}u))"
     single = np.float32(value)
     text = str(single)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import atexit
 import hashlib
 import struct
+import sys
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,7 +25,7 @@ from vkgrad.codegen.render import Shader, render
 from vkgrad.codegen.rows import Limits
 from vkgrad.config import config
 from vkgrad.counters import count
-from vkgrad.errors import OutOfDeviceMemoryError
+from vkgrad.errors import DeviceLostError, OutOfDeviceMemoryError
 from vkgrad.ir.dtypes import DType, float64
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family
@@ -49,6 +51,7 @@ class VulkanDevice:
 
     def __init__(self, index: int | None = None) -> None:
         self.native = _native.Device(index)
+        self.forks = _native.forks()
         info = self.info = self.native.info
         limits = info["limits"]
         self.name = info["name"]
@@ -133,7 +136,8 @@ class VulkanDevice:
             count(pipelines_created=len(missing))
         if "glsl" in config.debug:
             for shader in shaders:
-                print(f"// {shader.row} {dict(shader.parameters)} {shader.groups} {shader.numbers}\n{shader.source}")
+                header = f"// {shader.row} {dict(shader.parameters)} {shader.groups} {shader.numbers}"
+                print(f"{header}\n{shader.source}", file=sys.stderr)
         return Executable(plan, shaders, [self.pipelines[s.source, s.numbers] for s in shaders])
 
     def _check_sizes(self, plan: Plan) -> None:
@@ -157,9 +161,10 @@ class VulkanDevice:
 
     def save_cache(self) -> None:
         """Write the driver's pipelines to disk, so that the next process creates them quickly."""
-        if self.pipelines:
+        if self.pipelines and _native.forks() == self.forks:  # a forked child has nothing to save
             self.cache_file.parent.mkdir(parents=True, exist_ok=True)
-            self.native.save_cache(str(self.cache_file))
+            with suppress(DeviceLostError):
+                self.native.save_cache(str(self.cache_file))
 
     # ---- running
     def record(self, job: Job) -> VulkanRecording:
