@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vkgrad.counters import count
+from vkgrad.errors import OutOfDeviceMemoryError
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node
 from vkgrad.runtime.device import Job, Use
@@ -45,7 +46,10 @@ class CpuDevice:
 
     def allocate(self, size_bytes: int, use: Use = "device") -> np.ndarray:
         count(buffers_allocated=1, bytes_allocated=size_bytes)
-        return np.empty(max(size_bytes, 1), np.uint8)
+        try:
+            return np.empty(max(size_bytes, 1), np.uint8)
+        except MemoryError:
+            raise OutOfDeviceMemoryError(f"{size_bytes:,} bytes do not fit this machine's memory") from None
 
     def storage(self, array: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(array)
