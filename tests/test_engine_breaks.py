@@ -123,6 +123,20 @@ def test_infinities_in_double_precision() -> None:
     assert vg.tensor(x).max().item() == 3 and vg.tensor(x).min().item() == -np.inf
 
 
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="the fuser lets a view through that needs a copy")
+def test_the_gradient_of_a_reshaped_softmax_of_something_repeated() -> None:
+    with config.override(device="cpu"):
+        x, w = vg.tensor(np.ones((4, 5), "f4")), vg.tensor(np.ones((12, 5), "f4"))
+        repeated = lambda x: vg.softmax(vg.broadcast_to(x, (3, 4, 5)), 1)  # noqa: E731
+        vg.eval(vg.grad(lambda x: (vg.log(repeated(x).reshape(12, 5)) * w).sum())(x))
+
+
+@pytest.mark.xfail(strict=True, reason="SPIR-V does not ask for signed zeros, infinities and NaN to be preserved")
+def test_products_with_a_literal_zero() -> None:
+    assert np.isnan((vg.tensor([np.inf, np.nan]) * 0.0).numpy()).all()
+    assert np.signbit((vg.tensor([1.0]) * -0.0).item())
+
+
 # ---- memory
 class Poisoned:
     """Every arena of the device is filled with NaN before each flush, and so is everything newly allocated."""
