@@ -443,7 +443,7 @@ def flush() -> None:
     with lock:
         try:
             evaluate([handle.node for handle in list(pending.values())])
-        except VkgradError:
+        except Exception:
             pending.clear()
             raise
 
@@ -461,8 +461,9 @@ def read(node: Node) -> np.ndarray:
         if node not in values:
             try:
                 evaluate([handle.node for handle in list(pending.values())], read=[node])
-            except VkgradError:
-                # Perhaps another tensor is too large. That is told to whoever reads that one; this one goes alone.
+            except Exception:
+                # Perhaps another tensor is too large. That is told to whoever reads that one; this one goes alone, and
+                # if the trouble is its own it comes up again.
                 pending.clear()
         return read_value(node)
 
