@@ -123,7 +123,6 @@ def test_infinities_in_double_precision() -> None:
     assert vg.tensor(x).max().item() == 3 and vg.tensor(x).min().item() == -np.inf
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="the fuser lets a view through that needs a copy")
 def test_the_gradient_of_a_reshaped_softmax_of_something_repeated() -> None:
     with config.override(device="cpu"):
         x, w = vg.tensor(np.ones((4, 5), "f4")), vg.tensor(np.ones((12, 5), "f4"))

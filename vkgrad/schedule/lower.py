@@ -116,7 +116,7 @@ class Lowering:
             if key in self.done:
                 stack.pop()
                 continue
-            needs = self._needs(*key)
+            needs = [(source, self._shortest(source, way)) for source, way in self._needs(*key)]
             missing = [need for need in needs if need not in self.done]
             if missing:
                 stack.extend(missing)
@@ -124,6 +124,18 @@ class Lowering:
             self.done[key] = self._emit(*key, [self.done[need] for need in needs])
             stack.pop()
         return self.done[node, chain]
+
+    def _shortest(self, node: Node, chain: Chain | None) -> Chain | None:
+        """The chain without detours: views above a member of this cluster that lead back to where it is computed.
+
+        Such views (there and back through a reshape) cost nothing above memory, but what the member itself reads may
+        not be able to take them.
+        """
+        if self.fusion.home.get(node) is not self.cluster or node in self.cluster.opened:
+            return chain
+        base, root = Layout.contiguous(node.shape), self.root_chain(node)
+        seen = through(chain, base)
+        return root if seen is not None and seen == through(root, base) else chain
 
     def _elsewhere(self, node: Node) -> bool:
         """Whether this kernel loads `node`.
