@@ -1,0 +1,78 @@
+"""A profile for people: the table of its kernels, and the trace that Chrome and Perfetto show.
+
+The trace has a track for the host and one for each device. Both are shown at their own pace: a submission reaches the
+device when it was handed over or when the device was done with the one before, whichever came later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vkgrad.profile.clock import KernelTime
+
+if TYPE_CHECKING:
+    from vkgrad.profile.watch import Profile
+
+WIDEST_OPS = 40  # characters of a kernel's operations in the table
+HOST = 1  # the host's process in the trace; devices follow
+
+
+def table(profile: Profile) -> str:
+    same: dict[tuple[str, str, tuple[str, ...]], list[KernelTime]] = {}
+    for kernel in profile.kernels:
+        same.setdefault((kernel.name, kernel.space, kernel.kernel.ops), []).append(kernel)
+    total = profile.device_us
+    lines = [f"{'total µs':>10} {'share':>6} {'count':>6} {'mean µs':>9} {'GB/s':>8} {'GFLOP/s':>9}  kernel"]
+    for (name, space, ops), kernels in sorted(same.items(), key=lambda item: -sum(k.time_us for k in item[1])):
+        time = sum(kernel.time_us for kernel in kernels)
+        moved = sum(k.kernel.bytes_read + k.kernel.bytes_written for k in kernels)
+        flops = sum(k.kernel.flops for k in kernels)
+        words = " ".join(ops)
+        lines.append(
+            f"{time:10.1f} {time / total:6.1%} {len(kernels):6} {time / len(kernels):9.2f} {moved / time / 1e3:8.2f} "
+            f"{flops / time / 1e3:9.2f}  {name} {space}: {words[:WIDEST_OPS]}{'…' * (len(words) > WIDEST_OPS)}"
+        )
+    lines.append(
+        f"{len(profile.flushes)} submissions of {len(profile.kernels)} kernels: {total:.1f} µs on the device, "
+        f"{profile.host_us:.1f} µs of the host"
+    )
+    return "\n".join(lines)
+
+
+def trace(profile: Profile) -> dict[str, Any]:
+    events: list[dict[str, Any]] = [_name(HOST, "host", "until each submission")]
+    processes: dict[str, int] = {}
+    free_us: dict[str, float] = {}  # when each device is done with what it has
+    for number, flush in enumerate(profile.flushes):
+        events.append(
+            _slice(
+                f"submission {number}", "host", HOST, flush.started_us, flush.submitted_us - flush.started_us,
+                kernels=len(flush.kernels), uploaded=flush.bytes_uploaded, downloaded=flush.bytes_downloaded,
+            )
+        )  # fmt: skip
+        if flush.device not in processes:
+            processes[flush.device] = HOST + 1 + len(processes)
+            events.append(_name(processes[flush.device], flush.device, "kernels, one at a time"))
+        at = max(flush.submitted_us, free_us.get(flush.device, 0.0))
+        for kernel in flush.kernels:
+            events.append(
+                _slice(
+                    kernel.name, kernel.kernel.kind, processes[flush.device], at, kernel.time_us,
+                    submission=number, level=kernel.kernel.level, space=kernel.space, ops=" ".join(kernel.kernel.ops),
+                    gb_s=round(kernel.gb_s, 3), gflop_s=round(kernel.gflop_s, 3),
+                )
+            )  # fmt: skip
+            at += kernel.time_us
+        free_us[flush.device] = at
+    return {"traceEvents": events, "displayTimeUnit": "ns"}
+
+
+def _name(process: int, name: str, thread: str) -> dict[str, Any]:
+    return {"ph": "M", "name": "process_name", "pid": process, "tid": 1, "args": {"name": f"{name}: {thread}"}}
+
+
+def _slice(name: str, kind: str, process: int, start_us: float, time_us: float, **facts: Any) -> dict[str, Any]:
+    return {
+        "ph": "X", "name": name, "cat": kind, "pid": process, "tid": 1,
+        "ts": round(start_us, 3), "dur": round(time_us, 3), "args": facts,
+    }  # fmt: skip
