@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import results
-from benchmarks.results import Spread
+from vkgrad.bench import results
+from vkgrad.bench.results import Spread
 
+ROOT = Path(__file__).resolve().parents[1]
 BATCH = 32
 
 
@@ -30,8 +31,8 @@ def child(model: str) -> None:
     import vkgrad as vg
 
     imported = time.perf_counter()
-    from benchmarks import cases
-    from benchmarks.contenders.vkgrad_models import Training, driver
+    from vkgrad.bench import cases
+    from vkgrad.bench.training import Training, driver
 
     data = cases.make(cases.Case(model, BATCH))
     made = time.perf_counter()
@@ -70,7 +71,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.first_step", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--models", default="mlp,lenet")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=results.ROOT / "bench_results")
+    parser.add_argument("--out", type=Path, default=ROOT / "bench_results")
     parser.add_argument("--child", default="", help=argparse.SUPPRESS)
     chosen = parser.parse_args(given)
     if chosen.child:

@@ -42,22 +42,23 @@ stage() {
     if [ "$left" -lt 10 ]; then failed="$failed $name(not reached)"; return; fi
     if [ "$left" -lt "$most" ]; then most=$left; fi
     started=$(date +%s)
-    timeout "$most" "$python" -m "benchmarks.$module" "$@" >"$out/$name.txt" 2>"$out/$name.log" || failed="$failed $name($?)"
+    timeout "$most" "$python" -m "$module" "$@" >"$out/$name.txt" 2>"$out/$name.log" || failed="$failed $name($?)"
     echo "$name: $(($(date +%s) - started)) s"
 }
 results=$out/bench_results
-stage check 90 race --check --contenders vkgrad_jit,vkgrad_eager --device "$device" --out "$results"
-stage kernels 60 kernels --device "$device" --out "$results"
+stage check 90 benchmarks.race --check --contenders vkgrad_jit,vkgrad_eager --device "$device" --out "$results"
+stage kernels 60 vkgrad bench kernels --device "$device" --out "$results"
 # The race begins no case that would keep it from ending in time.
 left=$((ends - $(date +%s) - 45))
 if [ "$left" -gt 420 ]; then left=420; fi
 if [ "$left" -lt 0 ]; then left=0; fi
-stage race $((left + 20)) race --device "$device" --out "$results" --minutes "$(echo "$left" | awk '{print $1 / 60}')"
-stage costs 60 costs --device "$device" --out "$results"
-stage first_step 60 first_step --out "$results"
-stage kernels_large 60 kernels --batches 256,2048 --device "$device" --out "$results" # too long to print again
+stage race $((left + 20)) benchmarks.race --device "$device" --out "$results" --minutes "$(echo "$left" | awk '{print $1 / 60}')"
+stage memory 60 vkgrad bench memory --device "$device" --out "$results"
+stage costs 60 vkgrad bench costs --device "$device" --out "$results"
+stage first_step 60 benchmarks.first_step --out "$results"
+stage kernels_large 60 vkgrad bench kernels --batches 256,2048 --device "$device" --out "$results" # too long to print again
 
-for name in check first_step costs kernels race; do
+for name in check first_step memory costs kernels race; do
     printf '\n== %s\n' "$name"
     if [ -e "$out/$name.txt" ]; then cat "$out/$name.txt"; fi
     if [ -s "$out/$name.log" ]; then tail -n 3 "$out/$name.log"; fi

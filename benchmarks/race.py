@@ -28,11 +28,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cases, contenders, guards, reference, results
-from benchmarks.cases import Case
-from benchmarks.contenders.contender import ARMS, PROVEN_BATCHES
-from benchmarks.guards import Refused
+from benchmarks import contenders
+from vkgrad.bench import cases, guards, reference, results
+from vkgrad.bench.cases import Case
+from vkgrad.bench.contender import ARMS, PROVEN_BATCHES
+from vkgrad.bench.guards import Refused
 
+ROOT = Path(__file__).resolve().parents[1]
 AGAIN = " (again)"
 LOAD_SECONDS = 200  # torch.compile takes 45 s for LeNet-5 on a fast machine
 
@@ -99,7 +101,7 @@ class Options:
 
 def environment(device: str) -> dict[str, str]:
     """What contenders run in: float32 without TF32, memory shared with the others, and the same kind of device."""
-    path = os.pathsep.join(part for part in (os.environ.get("PYTHONPATH", ""), str(results.ROOT)) if part)
+    path = os.pathsep.join(part for part in (os.environ.get("PYTHONPATH", ""), str(ROOT)) if part)
     wanted = {"PYTHONPATH": path, "NVIDIA_TF32_OVERRIDE": "0", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     if device:
         wanted["VKGRAD_DEVICE"] = device
@@ -184,8 +186,20 @@ def race(case: Case, entries: Sequence[contenders.Entry], options: Options) -> l
         for own in runners:
             prepare(own, case, folder / "data.npz", expected, options)
         if not options.check:
+            ask_for_peaks(runners)
             measure(runners, options)
         return runners
+
+
+def ask_for_peaks(runners: Sequence[Runner]) -> None:
+    """What the device can do at most, measured by vkgrad in the same run, is a fact of the first who can tell."""
+    for own in runners:
+        if own.entry.ours and own.races:
+            try:
+                own.facts["peaks"] = own.ask("peaks")
+            except Failed as failure:
+                own.state = str(failure)
+            return
 
 
 # ---- what comes out
@@ -219,6 +233,7 @@ def as_lines(case: Case, runners: Sequence[Runner], options: Options, commit: st
                 "levels": own.facts["levels"],
                 **spread.fields(),
                 "gflop_s": round(case.flops / spread.median_us / 1e3, 2),
+                **({"peaks": own.facts["peaks"]} if "peaks" in own.facts else {}),
                 "rounds": options.rounds,
                 "peers": {label: fields for label, fields in beside.items() if label != own.label},
             }
@@ -252,7 +267,22 @@ def report(raced: dict[Case, list[Runner]], entries: Sequence[contenders.Entry])
         rows = [[label, *(cell(raced[case], label, arm) for case in raced)] for label in labels]
         rows.append(["A/A ratio", *(again_ratio(raced[case], arm) for case in raced)])
         parts.append("\n" + results.table(header, rows))
+        if arm == "pipelined":
+            share = [[label, *(peak_cell(case, raced[case], label) for case in raced)] for label in labels]
+            parts.append("\n" + results.table(["GFLOP/s of the products, pipelined", *map(str, raced)], share))
     return "\n".join(parts)
+
+
+def peak_cell(case: Case, runners: Sequence[Runner], label: str) -> str:
+    """GFLOP/s, on the device that vkgrad ran on also as a share of the multiply-adds it was measured to do."""
+    measured = next((own.facts for own in runners if "peaks" in own.facts), None)
+    for own in runners:
+        if own.label == label and "pipelined" in own.samples:
+            gflop_s = case.flops / results.Spread.of(own.samples["pipelined"]).median_us / 1e3
+            if measured is None or measured["device"] != own.facts["device"]:
+                return results.digits(gflop_s)
+            return f"{results.digits(gflop_s)} ({gflop_s / measured['peaks']['fma_gflop_s']:.1%} of peak)"
+    return ""
 
 
 def cell(runners: Sequence[Runner], label: str, arm: str) -> str:
@@ -282,7 +312,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--read-every", type=int, default=10, help="steps between two losses read in the fed arm")
     parser.add_argument("--minutes", type=float, default=7, help="no new case is begun later than this allows")
     parser.add_argument("--check", action="store_true", help="values and guards only")
-    parser.add_argument("--out", type=Path, default=results.ROOT / "bench_results")
+    parser.add_argument("--out", type=Path, default=ROOT / "bench_results")
     return parser.parse_args(given)
 
 

@@ -7,8 +7,9 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from benchmarks import cases
-from benchmarks.contenders.contender import Contender, serve
+from benchmarks.contenders.contender import serve
+from vkgrad.bench import cases
+from vkgrad.bench.contender import Contender
 
 jax.config.update("jax_default_matmul_precision", "highest")  # float32, not TF32
 

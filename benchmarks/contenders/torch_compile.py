@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from benchmarks import cases
 from benchmarks.contenders.contender import serve
 from benchmarks.contenders.torch_models import TorchContender
+from vkgrad.bench import cases
 
 
 class TorchCompile(TorchContender):

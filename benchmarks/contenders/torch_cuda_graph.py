@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from benchmarks import cases
 from benchmarks.contenders.contender import Absent, serve
 from benchmarks.contenders.torch_models import TorchContender
+from vkgrad.bench import cases
 
 WARM_UP_STEPS = 3  # before capture, on a stream of its own, as PyTorch asks
 

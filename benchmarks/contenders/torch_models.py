@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from benchmarks import cases
-from benchmarks.contenders.contender import Contender
+from vkgrad.bench import cases
+from vkgrad.bench.contender import Contender
 
 
 def model(name: str) -> nn.Sequential:

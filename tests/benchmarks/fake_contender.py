@@ -6,8 +6,9 @@ import os
 
 import numpy as np
 
-from benchmarks import cases, reference
-from benchmarks.contenders.contender import Absent, Contender, serve
+from benchmarks.contenders.contender import Absent, serve
+from vkgrad.bench import cases, reference
+from vkgrad.bench.contender import Contender
 
 MANNER = os.environ.get("VKGRAD_FAKE", "right")
 

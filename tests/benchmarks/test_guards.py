@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import vkgrad as vg
-from benchmarks import guards
-from benchmarks.guards import Refused
+from vkgrad.bench import guards
+from vkgrad.bench.guards import Refused
 
 RIGHT = {
     "submissions": 8, "host_nodes": 0, "plans_built": 0, "shaders_compiled": 0, "pipelines_created": 0,

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from benchmarks import race
-from benchmarks.results import Spread, percentile
+from vkgrad.bench.results import Spread, percentile
 
 FAKE = "tests.benchmarks.fake_contender"
 NUMBER = re.compile(r"\[[\d.]+-[\d.]+\]")  # the spread behind a printed time

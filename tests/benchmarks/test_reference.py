@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import cases, reference
-from benchmarks.cases import Case
+from vkgrad.bench import cases, reference
+from vkgrad.bench.cases import Case
 
 
 @pytest.mark.parametrize("model", ["mlp", "lenet"])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from benchmarks.cases import LEARNING_RATE, Array, Data
+from vkgrad.bench.cases import LEARNING_RATE, Array, Data
 
 CHUNK = 256  # images at a time: a float64 LeNet-5 of 2048 would need gigabytes
 

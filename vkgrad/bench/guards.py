@@ -10,12 +10,14 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from vkgrad.errors import VkgradError
+
 LOSS_TOLERANCE = 1e-5  # relative to float64; f32 sums of 784 terms stay below 1e-6, TF32 (10 bits) does not
 SLOWING_LAYERS = ("validation", "api_dump", "gfxreconstruct", "monitor")
 LAYER_VARIABLES = ("VK_INSTANCE_LAYERS", "VK_LOADER_LAYERS_ENABLE", "VK_ADD_LAYER_PATH", "VK_LAYER_PATH")
 
 
-class Refused(Exception):
+class Refused(VkgradError):
     """A guard has tripped: what it guards gets no time."""
 
 

@@ -1,4 +1,4 @@
-"""The raced models and their training step in vkgrad: shared by the jitted and the un-jitted contender."""
+"""The raced models and their training step in vkgrad, jitted and not."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-import vkgrad as vg
-from benchmarks import cases, guards
-from benchmarks.contenders.contender import Contender
-from vkgrad import engine, nn
-from vkgrad.cli.versions import version_of
+from vkgrad import engine, nn, optim
+from vkgrad.bench import cases, guards, results
+from vkgrad.bench.contender import Contender
+from vkgrad.counters import counting
 from vkgrad.execution import synchronize
+from vkgrad.functional import value_and_grad
+from vkgrad.jit import jit
+from vkgrad.tensor import Tensor, eval, tensor
 
 
 def model(name: str) -> nn.Sequential:
@@ -30,21 +32,21 @@ class Training:
     def __init__(self, name: str, data: cases.Data) -> None:
         self.model = model(name)
         for parameter, weight in zip(self.model.parameters(), data.weights, strict=True):
-            parameter.assign(vg.tensor(weight))
-        self.optimizer = vg.optim.SGD(self.model, lr=cases.LEARNING_RATE)
-        self.loss_and_gradients = vg.value_and_grad(self._loss)
+            parameter.assign(tensor(weight))
+        self.optimizer = optim.SGD(self.model, lr=cases.LEARNING_RATE)
+        self.loss_and_gradients = value_and_grad(self._loss)
 
     @staticmethod
-    def _loss(model: nn.Module, images: Any, labels: Any) -> vg.Tensor:
+    def _loss(model: nn.Module, images: Any, labels: Any) -> Tensor:
         return nn.functional.cross_entropy(model(images), labels)
 
-    def step(self, images: Any, labels: Any) -> vg.Tensor:
+    def step(self, images: Any, labels: Any) -> Tensor:
         loss, gradients = self.loss_and_gradients(self.model, images, labels)
         self.optimizer.update(self.model, gradients)
         return loss
 
 
-def is_resident(tensor: vg.Tensor) -> bool:
+def is_resident(tensor: Tensor) -> bool:
     """Whether the elements are in memory of the device, with nothing left to upload."""
     value = engine.values.get(tensor.node)
     return value is not None and value.source is None and value.memory is not None
@@ -59,11 +61,11 @@ class VkgradContender(Contender):
             (np.ascontiguousarray(images), np.ascontiguousarray(labels))
             for images, labels in zip(data.images, data.labels, strict=True)
         ]
-        self.images, self.labels = vg.tensor(data.images[0]), vg.tensor(data.labels[0])
-        vg.eval(self.images, self.labels, self.training.model)
+        self.images, self.labels = tensor(data.images[0]), tensor(data.labels[0])
+        eval(self.images, self.labels, self.training.model)
         self.last: Any = None
-        self.device = vg.default_device().name
-        self.versions = {"vkgrad": version_of("vkgrad")}
+        self.device = engine.values[self.images.node].device.name  # where the batch is, not where it was meant to be
+        self.versions = {"vkgrad": results.version()}
 
     def loss(self) -> float:
         return float(self.last)
@@ -72,7 +74,7 @@ class VkgradContender(Contender):
         synchronize()
 
     def placement(self, steps: int) -> dict[str, Any]:
-        with vg.counting() as counts:
+        with counting() as counts:
             for number in range(steps):
                 if number % 2:
                     self.feed(number % cases.BATCH_COUNT)
@@ -111,7 +113,38 @@ class VkgradContender(Contender):
         return seen[-1]
 
 
+class VkgradEager(VkgradContender):
+    """The graph is built and flushed anew at every step."""
+
+    def _run(self, images: Any, labels: Any) -> None:
+        self.last = self.training.step(images, labels)
+        eval(self.last, self.training.model)
+
+    def step(self) -> None:
+        self._run(self.images, self.labels)
+
+    def feed(self, number: int) -> None:
+        images, labels = self.batches[number]
+        self._run(tensor(images), tensor(labels))
+
+
+class VkgradJit(VkgradContender):
+    """The step is recorded by `jit`."""
+
+    def __init__(self, case: cases.Case, data: cases.Data) -> None:
+        super().__init__(case, data)
+        self.fed_step = jit(self.training.step)
+        # The resident batch is a tensor from outside, read in place: as an argument it would be copied at each call.
+        self.resident_step = jit(lambda: self.training.step(self.images, self.labels))
+
+    def step(self) -> None:
+        self.last = self.resident_step()
+
+    def feed(self, number: int) -> None:
+        self.last = self.fed_step(*self.batches[number])
+
+
 def driver() -> str:
     """The driver of the default device with its version, as the driver says it."""
-    info = getattr(vg.default_device(), "info", None)
+    info = getattr(engine.default_device(), "info", None)
     return f"{info['driver_name']} {info['driver_info']}" if info else f"NumPy {np.__version__}"

@@ -9,10 +9,11 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]  # of the checkout, where there is one
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
@@ -69,11 +70,16 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([out[0], "-" * len(out[0]), *out[1:]])
 
 
+def version() -> str:
+    """The installed version of vkgrad."""
+    return metadata.version("vkgrad")
+
+
 def commit() -> str:
     """The commit measured: VKGRAD_COMMIT where it is set (a copy without history), else git's, with + if changed."""
     given = os.environ.get("VKGRAD_COMMIT", "")
-    if given:
-        return given
+    if given or not (ROOT / "pyproject.toml").exists():  # an installed package may lie in somebody else's repository
+        return given or "unknown"
 
     def git(*arguments: str) -> str:
         try:
