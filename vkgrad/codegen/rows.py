@@ -7,7 +7,7 @@ in: the same sum has the same bits in whichever kernel it is computed. (Layouts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -45,6 +45,7 @@ class Row:
     """One way to compute a kernel.
 
     parameters(kernel, limits) gives the template's parameters; `groups(kernel, parameters)` the number of workgroups.
+    variants(kernel, limits) gives changes of these parameters that are worth measuring too (see `vkgrad.codegen.tune`).
     """
 
     name: str
@@ -53,6 +54,7 @@ class Row:
     parameters: Callable[[Kernel, Limits], dict[str, Any]]
     groups: Callable[[Kernel, dict[str, Any]], int]
     reason: str
+    variants: Callable[[Kernel, Limits], Iterable[dict[str, Any]]] = lambda kernel, limits: ()
 
 
 def _ceil(a: int, b: int) -> int:
@@ -230,6 +232,48 @@ def _shared_row(name: str, bm: int, bn: int, bk: int, tm: int, tn: int, reason: 
     return Row(name, "contract_shared.comp.j2", applies, parameters, lambda kernel, p: tiles(kernel), reason)
 
 
+# ---- variants: what the tuner measures beside a row's own parameters
+# The parameters that decide the order of a sum; two ways of one template that agree in these have the same bits.
+ORDERING = ("lanes", "lanes_k", "slices")
+
+
+def _serial_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
+    for local in (8, 64) if limits.software else (32, 128, 256):
+        if local <= limits.max_invocations:
+            yield {"local": local}
+
+
+def _shared_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
+    own = _shared_nest(kernel, limits)["lanes"]
+    for lanes in (own // 4, own // 2, own * 2, own * 4):
+        fits = 2 <= lanes <= min(1024, limits.max_invocations)
+        if fits and (not limits.software or lanes * _trips(kernel) >= kernel.terms):
+            yield {"lanes": lanes}
+
+
+def _tile_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
+    """The neighbours of the estimated tile: half and twice its outputs along M or N, or its lanes along K."""
+    own = _tile(kernel, limits)
+    _, m, n, k = mnk(kernel)
+    size_bytes = _product_dtype(kernel).size_bytes
+
+    def fits(tile: dict[str, Any]) -> bool:
+        threads = tile["lanes_m"] * tile["lanes_n"] * tile["lanes_k"]
+        joined_bytes = threads * tile["tm"] * tile["tn"] * size_bytes if tile["lanes_k"] > 1 else 0
+        return threads <= limits.max_invocations and joined_bytes <= limits.shared_bytes
+
+    changes: list[dict[str, Any]] = []
+    for name, extent in (("tm", m), ("tn", n)):
+        for size in (own[name] // 2, own[name] * 2):
+            if 1 <= size <= min(8, extent) and own["tm"] * own["tn"] // own[name] * size <= 32:
+                changes.append({name: size})
+    if not limits.software:  # there lanes along K are a side of the vector, or as many as its trips need
+        for lanes_k in (own["lanes_k"] // 2, own["lanes_k"] * 2, own["lanes_k"] * 4):
+            if 1 <= lanes_k <= k:
+                changes.append({"lanes_k": lanes_k, "nested": lanes_k == 1, "unroll": 2 if k >= lanes_k * 4 else 1})
+    yield from (change for change in changes if fits(own | change))
+
+
 ROWS: tuple[Row, ...] = (
     _shared_row(
         *("contract_shared_128", 128, 128, 8, 8, 8),
@@ -259,6 +303,7 @@ ROWS: tuple[Row, ...] = (
         "8x8 with lanes along M take, and 0.7 of the time to compile; two steps of K a trip are 1.2 to 1.7 times "
         "as fast as one, handing the common operand around 1.15, lanes along K for gradients of few weights 3 to "
         "10. GPUs (assumed): 32,768 invocations hide latency, and neighbours should load along K where K is dense",
+        _tile_variants,
     ),
     Row(
         "nest_serial",
@@ -268,6 +313,7 @@ ROWS: tuple[Row, ...] = (
         lambda kernel, p: _ceil(kernel.places, p["local"]),
         "one invocation per place: element-wise kernels and short reductions. lavapipe: workgroups of 64 take 0.7 of "
         "the time that 16 take, if there are enough for all cores. GPUs (assumed): 32 terms are worth a subgroup",
+        _serial_variants,
     ),
     Row(
         "nest_shared",
@@ -277,6 +323,7 @@ ROWS: tuple[Row, ...] = (
         lambda kernel, p: _ceil(kernel.places, p["local"]),
         "one workgroup per place, its lanes sharing the terms; always applies. GPUs (assumed): 32 to 256 lanes, of "
         "four terms each if there are so many, 1,024 where places are few",
+        _shared_variants,
     ),
 )
 
