@@ -24,7 +24,8 @@ from vkgrad.ir.node import Node
 from vkgrad.ops import views
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.indexed import gather, scatter_add
-from vkgrad.runtime import access, blas, nest, overlap, twin
+from vkgrad.runtime import access, blas, overlap, padding, twin
+from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Kernel, Load, Store
 
 Values = dict[Node, np.ndarray]
@@ -226,8 +227,8 @@ def test_input_gradients_by_either_way(
     """With few input channels, multiplying each element once pays; the other way must give the same."""
     used = []
 
-    def spy(kernel: Kernel) -> Any:
-        used.append(found := overlap.overlapping(kernel) if way == "by element" else None)
+    def spy(kernel: Kernel, scratch: Scratch) -> Any:
+        used.append(found := overlap.overlapping(kernel, scratch) if way == "by element" else None)
         return found
 
     monkeypatch.setattr(twin, "overlapping", spy)
@@ -267,10 +268,11 @@ def test_lookups(values: Values, axis: int, name: str, fuse: bool) -> None:
 def test_parts_change_nothing(values: Values, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(twin, "LARGEST_VALUE", 40)
     monkeypatch.setattr(twin, "MOST_KEPT", kept)
-    for name, limit in (("LARGEST_COPY", 100), ("LARGEST_RESULT", 50), ("LEAST_PRODUCT", 1), ("MOST_KEPT", kept)):
-        monkeypatch.setattr(blas, name, limit)
-        if hasattr(overlap, name):
-            monkeypatch.setattr(overlap, name, limit)
+    limits = {"LARGEST_COPY": 100, "LARGEST_RESULT": 50, "LARGEST_PRODUCTS": 100, "LEAST_PRODUCT": 1, "MOST_KEPT": kept}
+    for name, limit in limits.items():
+        for module in (blas, overlap):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, limit)
     x, w = whole(values, (3, 4, 6, 7)), whole(values, (4, 2, 3, 2))
     z = convolution(x, w, 2, 1, 1, 2)
     rows = b.build("sum", x * views.flip(x, [3]), axes=(1, 3))
@@ -281,7 +283,7 @@ def test_parts_change_nothing(values: Values, kept: int, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("least", [0, 1 << 60], ids=["by term", "at once"])
 def test_guarded_sums_by_either_way(values: Values, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nest, "LEAST_BY_TERM", least)
+    monkeypatch.setattr(padding, "LEAST_BY_TERM", least)
     y = whole(values, (5, 2, 3))
     outputs = [views.overlap_add(y, 0, extent, stride, dilation) + 1
                for stride, dilation, extent in ((1, 1, 8), (2, 1, 12), (2, 2, 14), (3, 1, 16))]  # fmt: skip

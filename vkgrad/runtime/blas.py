@@ -13,7 +13,9 @@ import numpy as np
 
 from vkgrad.ir.layout import Layout, merge_axes
 from vkgrad.runtime.access import Buffers, Region, parts, shape_of
-from vkgrad.runtime.nest import Program, Space
+from vkgrad.runtime.nest import Space
+from vkgrad.runtime.program import Program
+from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Kernel, Load, Reduce
 
 LARGEST_COPY = 2 << 20  # elements of an operand that are rearranged at a time: about the size of a cache
@@ -21,7 +23,7 @@ LARGEST_RESULT = 16 << 20  # elements of the product that wait for what follows 
 LEAST_PRODUCT = 1 << 14  # multiplications in one call of BLAS below which calling it for each outer place is slower
 LONGEST_SUM = 1 << 10  # terms of one call of BLAS above which a sum over several axes is worth cutting ...
 LEAST_TERMS_PER_RESULT = 64  # ... if adding up the pieces is little beside making them
-MOST_KEPT = 16  # parts whose programs are kept between runs
+MOST_KEPT = 64  # parts whose programs are kept between runs
 
 
 class Contraction:
@@ -32,8 +34,9 @@ class Contraction:
     products of pieces that fit a cache, added up.
     """
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Kernel, scratch: Scratch):
         assert kernel.product is not None
+        self.scratch = scratch
         self.space = space = Space.of(kernel)
         self.product = kernel.product
         self.reduce = next(i for i, instruction in enumerate(space.code) if isinstance(instruction, Reduce))
@@ -154,15 +157,7 @@ class Piece:
     """One part of P: the products over the parts of R, then epilogue and stores."""
 
     def __init__(self, whole: Contraction, region: Region, inner: Sequence[Region]):
-        space = whole.space.within(region)
-        parts_of_space = [whole.space.within(part) for part in inner]
-        self.pairs = [
-            tuple(
-                matrix(part, side, (whole.lead, own, whole.inner), own_last, left=number == 0)
-                for number, ((side, own), own_last) in enumerate(zip(whole.sides, whole.own_last, strict=True))
-            )
-            for part in parts_of_space
-        ]
+        space, scratch = whole.space.within(region), whole.scratch
         self.reduce = whole.reduce
         # The summed axes are the last of `lead`, so they stand just before the matrix.
         self.summed = tuple(range(-2 - len(whole.summed), -2))
@@ -170,8 +165,34 @@ class Piece:
         self.unpacked = tuple(space.extents[a] for a in order)
         self.back = tuple(order.index(a) for a in sorted(order))
         self.shape = tuple(1 if a in space.reduced else e for a, e in enumerate(space.extents))
+        dtype = space.code[whole.reduce].dtype.numpy
+        sizes = [prod(space.extents[a] for a in axes) for axes in (whole.rows, whole.columns)]
         self.direct = self._direct(whole, space)
-        self.finish = None if self.direct else Program(space, given={whole.reduce: self.shape})
+        lent = []
+
+        def borrow(lead: Sequence[int]) -> np.ndarray:
+            lent.append(scratch.take((*(space.extents[a] for a in lead), *sizes), dtype))
+            return lent[-1]
+
+        free = [a for a in whole.lead if a not in whole.summed]
+        self.total = None if self.direct else borrow(free)
+        self.products: list[tuple[Matrix, Matrix, np.ndarray | None]] = []
+        for number, part in enumerate(inner):
+            extents = [part.counts[a] for a in whole.summed]
+            sides = [
+                Matrix(whole.space.within(part), scratch, side, (whole.lead, own, whole.inner), own_last, left=not i)
+                for i, ((side, own), own_last) in enumerate(zip(whole.sides, whole.own_last, strict=True))
+            ]
+            out = self.total
+            if whole.summed or number:  # it does not go to its place at once, but is added up there
+                out = scratch.take((*(space.extents[a] for a in free), *extents, *sizes), dtype)
+                scratch.give(out)
+            for side in sides:
+                side.release()
+            self.products.append((sides[0], sides[1], out))
+        self.finish = None if self.direct else Program(space, scratch, given={whole.reduce: self.shape})
+        for array in lent:
+            scratch.give(array)
 
     def _direct(self, whole: Contraction, space: Space) -> Callable[[Buffers], np.ndarray] | None:
         """The result's place in memory as an array that BLAS can write to, if nothing follows the product."""
@@ -190,47 +211,78 @@ class Piece:
         return lambda buffers: np.ndarray(shape, dtype, buffers[slot], offset, strides)
 
     def __call__(self, buffers: Buffers) -> None:
-        first, *others = self.pairs
-        out = self.direct(buffers) if self.direct else None
-        total = np.matmul(first[0](buffers), first[1](buffers), out=out)
-        for left, right in others:
-            total += np.matmul(left(buffers), right(buffers))
-        if self.summed:
-            total = total.sum(axis=self.summed, dtype=total.dtype)
-        if self.finish is not None:
-            total = total.reshape(self.unpacked).transpose(self.back).reshape(self.shape)
-            self.finish.values(buffers, {self.reduce: total})
+        if self.direct is not None:
+            self._multiply(buffers, self.direct(buffers))
+            return
+        assert self.total is not None and self.finish is not None
+        self._multiply(buffers, self.total)
+        total = self.total.reshape(self.unpacked).transpose(self.back).reshape(self.shape)
+        self.finish.values(buffers, {self.reduce: total})
+
+    def _multiply(self, buffers: Buffers, total: np.ndarray) -> None:
+        for number, (left, right, out) in enumerate(self.products):
+            if out is None or out is self.total:
+                np.matmul(left(buffers), right(buffers), total)
+                continue
+            np.matmul(left(buffers), right(buffers), out)
+            if self.summed and not number:
+                np.add.reduce(out, self.summed, out=total)
+            else:
+                np.add(total, np.add.reduce(out, self.summed) if self.summed else out, total)
 
 
-def matrix(
-    space: Space, side: int, axes: tuple[Sequence[int], Sequence[int], Sequence[int]], own_last: bool, left: bool
-) -> Callable[[Buffers], np.ndarray]:
+class Matrix:
     """An operand as (*lead, rows, columns): `own` by `inner` on the left, `inner` by `own` on the right.
 
-    It is copied only where BLAS could not read it in place, and then so that `own` is walked last if `own_last`.
+    It is copied only where BLAS could not read it in place, and then so that `own` is walked last if `own_last`. The
+    memory of its elements is lent until `release`.
     """
-    lead, own, inner = axes
-    program = Program(space, [side])
-    shape = program.shapes[side]
-    full = tuple(1 if a in lead and shape[a] == 1 else e for a, e in enumerate(space.extents))
-    unused = [a for a in range(len(full)) if a not in (*lead, *own, *inner)]
-    full = tuple(1 if a in unused else e for a, e in enumerate(full))
-    order = (*unused, *lead, *((*inner, *own) if own_last else (*own, *inner)))
-    sizes = [prod(full[a] for a in group) for group in ((inner, own) if own_last else (own, inner))]
-    packed = (*(full[a] for a in lead), *sizes)
-    transposed = own_last == left
-    widen = full != shape
 
-    def read(buffers: Buffers) -> np.ndarray:
-        value = program.values(buffers)[side]
-        if widen:
-            value = np.broadcast_to(value, full)
-        flat = value.transpose(order).reshape(packed)
-        if not _readable(flat):
-            flat = flat.copy()
-        return flat.swapaxes(-1, -2) if transposed else flat
+    def __init__(
+        self,
+        space: Space,
+        scratch: Scratch,
+        side: int,
+        axes: tuple[Sequence[int], Sequence[int], Sequence[int]],
+        own_last: bool,
+        left: bool,
+    ):
+        lead, own, inner = axes
+        self.side, self.scratch = side, scratch
+        self.program = Program(space, scratch, [side])
+        shape = self.program.shapes[side]
+        full = tuple(1 if a in lead and shape[a] == 1 else e for a, e in enumerate(space.extents))
+        unused = [a for a in range(len(full)) if a not in (*lead, *own, *inner)]
+        full = tuple(1 if a in unused else e for a, e in enumerate(full))
+        last = (*inner, *own) if own_last else (*own, *inner)
+        self.order = (*unused, *lead, *last)
+        self.unpacked = tuple(full[a] for a in self.order)
+        sizes = [prod(full[a] for a in group) for group in ((inner, own) if own_last else (own, inner))]
+        self.packed = (*(full[a] for a in lead), *sizes)
+        self.transposed = own_last == left
+        self.full = None if full == shape else full
+        # Memory for a copy. Whether it is needed shows when there is a value: until then it costs nothing.
+        self.copy = scratch.take(self.packed, space.code[side].dtype.numpy)
+        self.in_place: bool | None = None
 
-    return read
+    def release(self) -> None:
+        self.program.release()
+        self.scratch.give(self.copy)
+
+    def __call__(self, buffers: Buffers) -> np.ndarray:
+        value = self.program.values(buffers)[self.side]
+        if self.full is not None:
+            value = np.broadcast_to(value, self.full)
+        value = value.transpose(self.order)
+        if self.in_place is None:
+            flat = value.reshape(self.packed)
+            self.in_place = bool(np.may_share_memory(flat, value)) and _readable(flat)
+        if self.in_place:
+            flat = value.reshape(self.packed)
+        else:
+            flat = self.copy
+            np.copyto(flat.reshape(self.unpacked), value)
+        return flat.swapaxes(-1, -2) if self.transposed else flat
 
 
 def _readable(array: np.ndarray) -> bool:

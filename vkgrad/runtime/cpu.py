@@ -14,6 +14,7 @@ from vkgrad.errors import OutOfDeviceMemoryError
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node
 from vkgrad.runtime.device import Job, Use
+from vkgrad.runtime.scratch import Scratch
 from vkgrad.runtime.twin import prepare
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
@@ -22,9 +23,9 @@ from vkgrad.schedule.split import Width
 class CpuExecutable:
     """A plan with a closure per kernel."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, scratch: Scratch) -> None:
         self.plan = plan
-        self.kernels = [prepare(kernel) for kernel in plan.kernels]
+        self.kernels = [prepare(kernel, scratch) for kernel in plan.kernels]
 
 
 class CpuDevice:
@@ -37,6 +38,7 @@ class CpuDevice:
 
     def __init__(self) -> None:
         self.arena = np.empty(0, np.uint8)
+        self.scratch = Scratch()
 
     def __repr__(self) -> str:
         return "<cpu device: NumPy>"
@@ -64,7 +66,7 @@ class CpuDevice:
         return self.arena
 
     def prepare(self, plan: Plan) -> CpuExecutable:
-        return CpuExecutable(plan)
+        return CpuExecutable(plan, self.scratch)
 
     def record(self, job: Job) -> CpuRecording:
         return CpuRecording(self, job)

@@ -16,9 +16,13 @@ from typing import Any
 import numpy as np
 
 from vkgrad.runtime.access import Buffers, Span, parts, settle, spans
-from vkgrad.runtime.blas import LARGEST_COPY, MOST_KEPT
-from vkgrad.runtime.nest import Program, Space
+from vkgrad.runtime.blas import MOST_KEPT
+from vkgrad.runtime.nest import Space
+from vkgrad.runtime.program import Program
+from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Kernel, Load, Reduce
+
+LARGEST_PRODUCTS = 1 << 19  # products that wait for being added up: about a second-level cache
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Roles:
     channels: tuple[int, ...]
 
 
-def overlapping(kernel: Kernel) -> Callable[[Buffers], None] | None:
+def overlapping(kernel: Kernel, scratch: Scratch) -> Callable[[Buffers], None] | None:
     """A function that runs a product kernel this way, or None where it does not apply or pay."""
     space = Space.of(kernel)
     roles = _roles(kernel, space)
@@ -54,9 +58,9 @@ def overlapping(kernel: Kernel) -> Callable[[Buffers], None] | None:
     if elements == 0 or 2 * width[0] * elements >= width[2] * width[3]:
         return None
     products = prod(extents[a] for a in roles.lead) * width[0] * width[1] * elements
-    regions = list(parts(extents, roles.lead, -(-products // LARGEST_COPY)))
+    regions = list(parts(extents, roles.lead, -(-products // LARGEST_PRODUCTS)))
     if len(regions) <= MOST_KEPT:
-        kept = [Part(space.within(region), roles) for region in regions]
+        kept = [Part(space.within(region), roles, scratch) for region in regions]
 
         def run(buffers: Buffers) -> None:
             for part in kept:
@@ -65,7 +69,7 @@ def overlapping(kernel: Kernel) -> Callable[[Buffers], None] | None:
 
         def run(buffers: Buffers) -> None:
             for region in regions:
-                Part(space.within(region), roles)(buffers)
+                Part(space.within(region), roles, scratch)(buffers)
 
     return run
 
@@ -97,52 +101,71 @@ def _roles(kernel: Kernel, space: Space) -> Roles | None:
 
 
 class Part:
-    """The kernel over one space: product, additions, then epilogue and stores."""
+    """The kernel over one space: product, additions, then epilogue and stores.
 
-    def __init__(self, space: Space, roles: Roles):
+    Axes of `lead` that the weights do not have come last everywhere, so that each addition runs along them.
+    """
+
+    def __init__(self, space: Space, roles: Roles, scratch: Scratch):
         extents = space.extents
         load, found = space.code[roles.data], _spans(space, roles.data)
         assert isinstance(load, Load) and found is not None
         groups, address = found
         self.reduce = next(i for i, instruction in enumerate(space.code) if isinstance(instruction, Reduce))
-        self.dtype = load.dtype.numpy
-        size = self.dtype.itemsize
-        counts = [span.count for span in groups]
-        lead, channels = ([extents[a] for a in axes] for axes in (roles.lead, roles.channels))
-        # The elements of the data as they lie in memory: (*lead, *channels, *spans), then (*lead, channels, elements).
-        strides = (*(load.layout.strides[a] for a in (*roles.lead, *roles.channels)), *(s.stride for s in groups))
-        self.source = load.slot, (*lead, *channels, *counts), address * size, tuple(s * size for s in strides)
-        self.packed = (*lead, prod(channels), prod(counts))
-        self.weights, self.weights_at = Program(space, [roles.weights]), roles.weights
+        self.dtype = dtype = load.dtype.numpy
+        self.weights, self.weights_at = Program(space, scratch, [roles.weights]), roles.weights
         have = self.weights.shapes[roles.weights]
+        outer = tuple(a for a in roles.lead if have[a] > 1)
+        inner = tuple(a for a in roles.lead if have[a] == 1)
+        counts = [span.count for span in groups]
+
+        def sizes(*axes: int) -> list[int]:
+            return [extents[a] for a in axes]
+
+        # The elements of the data as (*outer, channels, elements * inner), copied from where they lie in memory.
+        strides = [*(load.layout.strides[a] for a in (*outer, *roles.channels)), *(s.stride for s in groups)]
+        strides += [load.layout.strides[a] for a in inner]
+        unpacked = (*sizes(*outer, *roles.channels), *counts, *sizes(*inner))
+        size = dtype.itemsize
+        self.source = load.slot, unpacked, address * size, tuple(s * size for s in strides)
+        self.data = scratch.take(unpacked, dtype)
+        self.packed = (*sizes(*outer), prod(sizes(*roles.channels)), prod(counts) * prod(sizes(*inner)))
+        # The weights as (*outer, others * taps, channels).
         used = (*roles.others, *roles.taps, *roles.channels)
-        self.weights_full = tuple(extents[a] if a in used else e for a, e in enumerate(have))
-        unused = [a for a in range(len(extents)) if a not in (*roles.lead, *used)]
-        self.weights_order = (*unused, *roles.lead, *used)
-        rows = prod(extents[a] for a in (*roles.others, *roles.taps))
-        self.weights_packed = (*(self.weights_full[a] for a in roles.lead), rows, prod(channels))
-        # Their products: (*lead, *others, *taps, *spans). The result: (*lead, *others, *positions).
-        taps = [extents[a] for a in roles.taps]
-        outside = [extents[a] for a in (*roles.lead, *roles.others)]
-        self.products = (*outside, *taps, *counts)
-        self.total = (*outside, *(extents[a] for a in roles.positions))
-        self.moves = list(_moves(groups, roles, extents))
-        order = (*roles.lead, *roles.others, *roles.positions)
-        self.back = tuple(order.index(a) for a in sorted(order))
-        self.shape = tuple(1 if a in space.reduced else e for a, e in enumerate(extents))
-        self.finish = Program(space, given={self.reduce: self.shape})
+        full = tuple(extents[a] if a in used else e for a, e in enumerate(have))
+        unused = [a for a in range(len(extents)) if a not in (*outer, *used)]
+        self.weights_full, self.weights_order = full, (*unused, *outer, *used)
+        rows = prod(sizes(*roles.others, *roles.taps))
+        self.weights_packed = (*sizes(*outer), rows, prod(sizes(*roles.channels)))
+        # Their products: (*outer, *others, *taps, *spans, *inner). The result: (*outer, *others, *positions, *inner).
+        products = scratch.take((*self.packed[:-2], rows, self.packed[-1]), dtype)
+        order = (*outer, *roles.others, *roles.positions, *inner)
+        self.products = products
+        self.total = scratch.take(sizes(*order), dtype)
+        apart = products.reshape(*sizes(*outer, *roles.others, *roles.taps), *counts, *sizes(*inner))
+        lead = (slice(None),) * (len(outer) + len(roles.others))
+        self.moves = [
+            (self.total[(*lead, *into)], apart[(*lead, *source)]) for into, source in _moves(groups, roles, extents)
+        ]
+        back = tuple(order.index(a) for a in sorted(order))
+        shape = tuple(1 if a in space.reduced else e for a, e in enumerate(extents))
+        self.result = self.total.transpose(back).reshape(shape)
+        self.weights.release()
+        for array in (self.data, products):
+            scratch.give(array)
+        self.finish = Program(space, scratch, given={self.reduce: shape})
+        scratch.give(self.total)
 
     def __call__(self, buffers: Buffers) -> None:
         slot, shape, offset, strides = self.source
-        data = np.ndarray(shape, self.dtype, buffers[slot], offset, strides).reshape(self.packed)
+        np.copyto(self.data, np.ndarray(shape, self.dtype, buffers[slot], offset, strides))
         weights = np.broadcast_to(self.weights.values(buffers)[self.weights_at], self.weights_full)
         weights = np.ascontiguousarray(weights.transpose(self.weights_order).reshape(self.weights_packed))
-        products = np.matmul(weights, np.ascontiguousarray(data)).reshape(self.products)
-        total = np.zeros(self.total, self.dtype)
-        for into, source in self.moves:
-            total[into] += products[source]
-        result = total.transpose(self.back).reshape(self.shape)
-        self.finish.values(buffers, {self.reduce: result})
+        np.matmul(weights, self.data.reshape(self.packed), self.products)
+        self.total.fill(0)
+        for into, products in self.moves:
+            np.add(into, products, into)
+        self.finish.values(buffers, {self.reduce: self.result})
 
 
 def _moves(
@@ -160,7 +183,7 @@ def _moves(
             into.append(_slice(places))
             source.append(_slice((u[places] - span.first) // span.step))
         else:
-            yield (..., *into), (..., *(int(at) for at in tap), *source)
+            yield tuple(into), (*(int(at) for at in tap), *source)
 
 
 def _slice(places: np.ndarray) -> slice:

@@ -11,8 +11,10 @@ from math import prod
 
 from vkgrad.runtime.access import Buffers, parts
 from vkgrad.runtime.blas import Contraction
-from vkgrad.runtime.nest import Program, Space
+from vkgrad.runtime.nest import Space
 from vkgrad.runtime.overlap import overlapping
+from vkgrad.runtime.program import Program
+from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Kernel
 
 LARGEST_VALUE = 4 << 20  # elements of the largest array that a part of a nest computes; a few such live at once
@@ -20,30 +22,31 @@ MOST_KEPT = 16  # parts of a nest whose programs are kept; those of a longer lis
 FEW_TERMS = 64  # up to here the reduced axes come first: arrays of many places are then joined, not many short rows
 
 
-def prepare(kernel: Kernel) -> Callable[[Buffers], None]:
+def prepare(kernel: Kernel, scratch: Scratch | None = None) -> Callable[[Buffers], None]:
     """A function that runs `kernel` on flat arrays, one per slot.
 
-    A boolean array is `np.bool_`; every array has exactly the type that the kernel says. Stores may alias loads of the
-    same places.
+    Functions made with one `scratch` must not run at the same time. A boolean array is `np.bool_`; every array has
+    exactly the type that the kernel says. Stores may alias loads of the same places.
     """
+    scratch = scratch or Scratch()
     if kernel.product is not None:
-        return overlapping(kernel) or Contraction(kernel)
+        return overlapping(kernel, scratch) or Contraction(kernel, scratch)
     order = list(range(len(kernel.extents)))
     if kernel.terms <= FEW_TERMS:
         order = [*order[kernel.parallel :], *order[: kernel.parallel]]
-    return in_parts(Space.of(kernel, order))
+    return in_parts(Space.of(kernel, order), scratch)
 
 
-def in_parts(space: Space) -> Callable[[Buffers], None]:
+def in_parts(space: Space, scratch: Scratch) -> Callable[[Buffers], None]:
     """Runs a space as a whole, or where its values are large, part after part."""
     largest = [max(extents) for extents in zip(*space.shapes(), strict=True)]
     size = max(prod(shape) for shape in space.shapes())
     if size <= LARGEST_VALUE:
-        return Program(space)
+        return Program(space, scratch)
     parallel = [axis for axis in range(len(space.extents)) if axis not in space.reduced]
     regions = list(parts(space.extents, [a for a in parallel if largest[a] > 1], -(-size // LARGEST_VALUE)))
     if len(regions) <= MOST_KEPT:
-        programs = [Program(space.within(region)) for region in regions]
+        programs = [Program(space.within(region), scratch) for region in regions]
 
         def run(buffers: Buffers) -> None:
             for program in programs:
@@ -52,6 +55,6 @@ def in_parts(space: Space) -> Callable[[Buffers], None]:
 
         def run(buffers: Buffers) -> None:
             for region in regions:
-                Program(space.within(region))(buffers)
+                Program(space.within(region), scratch)(buffers)
 
     return run

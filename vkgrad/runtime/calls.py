@@ -1,0 +1,83 @@
+"""How an op is called on arrays: into memory that is there already, and in faster ways that give the same bits.
+
+The meaning of an op is its own `numpy` function; what stands here is only how NumPy does the same quickly. This module
+must not know kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from vkgrad.ir.op import Op
+from vkgrad.runtime.scratch import Scratch
+
+Call = Callable[..., Any]  # of the operands, then of the array that gets the result
+
+FEW = 1 << 12  # elements up to which one branching call of np.where beats several calls without a branch
+BITS: dict[int, np.dtype[Any]] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+
+
+def meaning(op: Op) -> Callable:
+    """What an op does to arrays, without the guard against warnings (a run has one for all its kernels)."""
+    return getattr(op.numpy, "__wrapped__", op.numpy)
+
+
+def takes_memory(op: Op, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    """Whether `elementwise_call` has a call for this op (without attributes) with a result of `shape` and `dtype`."""
+    if isinstance(meaning(op), np.ufunc) or op.name == "relu":
+        return True
+    return op.name == "where" and dtype.itemsize in BITS and prod(shape) > FEW
+
+
+def elementwise_call(op: Op, shape: tuple[int, ...], dtype: np.dtype, mask: tuple[int, ...], scratch: Scratch) -> Call:
+    """A call that writes the op's result where it is told; the last operand is that place.
+
+    shape, dtype   of the result, whose memory is taken already
+    mask           the shape of the first operand
+    """
+    if op.name == "relu":
+        zero, maximum = np.zeros((1,) * len(shape), dtype), np.maximum
+        return lambda x, out: maximum(x, zero, out=out)
+    if op.name == "where":
+        return selection(mask, BITS[dtype.itemsize], scratch)
+    return meaning(op)
+
+
+def selection(mask: tuple[int, ...], bits: np.dtype, scratch: Scratch) -> Call:
+    """`np.where` without a branch per element, which costs most where the mask has no pattern.
+
+    The result may be written over the second operand, not over the third.
+    """
+    chosen = scratch.take(mask, bits)  # all bits where the mask holds, none elsewhere
+    scratch.give(chosen)  # nobody else computes during the call
+    copyto, negative, xor, both = np.copyto, np.negative, np.bitwise_xor, np.bitwise_and
+
+    def select(condition: np.ndarray, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        copyto(chosen, condition)
+        negative(chosen, chosen)
+        x, y, into = x.view(bits), y.view(bits), out.view(bits)
+        if y.size == 1 and not y.item():
+            both(x, chosen, into)
+        else:
+            xor(x, y, into)
+            both(into, chosen, into)
+            xor(into, y, into)
+        return out
+
+    return select
+
+
+REDUCTIONS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def reduction_call(op: Op, axes: tuple[int, ...], dtype: np.dtype, terms: int) -> Call | None:
+    """A call of a reduction that writes its result where it is told, keeping reduced axes; None where NumPy cannot."""
+    ufunc = REDUCTIONS.get(op.name)
+    if ufunc is None or not terms:
+        return None
+    reduce: Any = ufunc.reduce
+    return lambda x, out: reduce(x, axes, dtype, out, True)
