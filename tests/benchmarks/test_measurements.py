@@ -63,7 +63,7 @@ def test_the_parts_of_a_step_are_seen_where_they_are_spent(monkeypatch):
     double = vg.jit(lambda: vg.sum(x * 2))
     made = []
 
-    def parts(before=0.0, reading=0.0):
+    def parts(before=0.0, reading=0.0, device_us=1.0):
         def run():
             busy(before)
             made[:] = [double()]
@@ -72,11 +72,13 @@ def test_the_parts_of_a_step_are_seen_where_they_are_spent(monkeypatch):
             busy(reading)
             float(made[0])
 
-        return step.decompose(run, read, 1.0, 8)
+        return step.decompose(run, read, device_us, 8)
 
     double(), double(), double()
     assert parts(before=5000).host > 4900 > parts().host
     assert parts(reading=5000).read > 4900 > parts().read
+    slow = parts(device_us=1e9)  # a device that was slow a moment before cannot have taken longer than there was time
+    assert slow.step < 1e8 and min(vars(slow).values()) >= 0
 
 
 def test_wrapped_methods_are_put_back():

@@ -1,6 +1,6 @@
 """One step taken apart by who is at work: Python, recording, handing over, the device, waiting, reading the loss.
 
-The parts are measured inside the same steps and add up to them. The core has no hooks for this and shall not pay for
+The parts are measured inside the same steps, but for the device's, and add up to them. The core has no hooks for this and shall not pay for
 any: for the time of the measurement, the device's `record` and its recordings' `write` and `submit` are wrapped.
 """
 
@@ -26,7 +26,7 @@ class Parts:
     record       recording commands; 0 for a recorded step
     write        the batch into memory that the device reads
     submit       handing over
-    device       the kernels, by the device's clock
+    device       the kernels, by the device's clock, a moment before; never more than the step had time for
     wait         from handing over to knowing of the end, without `device`: the way there and back, copies, and what the
                  host still did meanwhile
     read         the loss, once its bytes are here
@@ -99,15 +99,17 @@ def decompose(step: Callable[[], Any], read: Callable[[], Any], device_us: float
             calls = spent.us.copy()  # a submission that reading asks for is part of reading
             read()
             end = perf_counter()
-            before = (handed_over - start) * 1e6
+            spent_us = sum(calls.values())
+            submit, wait = calls["submit"], (over - handed_over) * 1e6
+            device = min(device_us, submit if inside else wait)  # on a busy machine it may have been slower before
             samples.append(
                 Parts(
-                    host=before - sum(calls.values()),
+                    host=(handed_over - start) * 1e6 - spent_us,
                     record=calls["record"],
                     write=calls["write"],
-                    submit=calls["submit"] - device_us * inside,
-                    device=device_us,
-                    wait=(over - handed_over) * 1e6 - device_us * (not inside),
+                    submit=submit - device if inside else submit,
+                    device=device,
+                    wait=wait if inside else wait - device,
                     read=(end - over) * 1e6,
                 )
             )
