@@ -1,7 +1,8 @@
 """One step taken apart by who is at work: Python, recording, handing over, the device, waiting, reading the loss.
 
-The parts are measured inside the same steps, but for the device's, and add up to them. The core has no hooks for this and shall not pay for
-any: for the time of the measurement, the device's `record` and its recordings' `write` and `submit` are wrapped.
+The parts are measured inside the same steps, but for the device's, and add up to them. The core has no hooks for this
+and shall not pay for any: for the time of the measurement, the device's `record` and its recordings' `write` and
+`submit` are wrapped.
 """
 
 from __future__ import annotations
