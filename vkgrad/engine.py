@@ -242,7 +242,7 @@ def plan_for(
 ) -> tuple[Plan, Any, list[Node]]:
     """The plan and executable for `targets`, from the cache where a graph of this structure was seen before."""
     key, leaves = structure(targets, has_value)
-    settings = (id(target), config.fuse, config.cse, tuple((replaces or {}).items()))
+    settings = (id(target), config.fuse, config.cse, config.matmul_acc, tuple((replaces or {}).items()))
     with lock:
         found = _plans.get((key, settings))
         if found is None:
@@ -254,6 +254,7 @@ def plan_for(
                 fuse=config.fuse,
                 replaces=replaces,
                 width=target.width,
+                wide=config.matmul_acc == "f64",
             )
             count(plans_built=1)
             found = _plans[key, settings] = (plan, target.prepare(plan))

@@ -20,6 +20,7 @@ from vkgrad.schedule.lower import Lowering
 from vkgrad.schedule.memory import Lifetime, pack
 from vkgrad.schedule.simplify import simplify
 from vkgrad.schedule.split import Width, split
+from vkgrad.schedule.widen import widen
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +117,16 @@ def build_plan(
     fuse: bool = True,
     replaces: dict[int, int] | None = None,
     width: Width | None = None,
+    wide: bool = False,
 ) -> Plan:
     """The plan that computes `targets` from `leaves`.
 
     `replaces` maps target numbers to leaf numbers: that target is the leaf's new value, and takes its memory where no
-    kernel would read the old value too late. `width` is how much the device wants to do at once (None: no matter).
+    kernel would read the old value too late. `width` is how much the device wants to do at once (None: no matter);
+    `wide` asks for float32 contractions to be added up in float64.
     """
     nodes = len(walk(targets, stop=has_value))
-    simple = simplify(targets, has_value)
+    simple = simplify(widen(targets, has_value) if wide else targets, has_value)
     if width is not None:
         simple = split(simple, has_value, width)
     simple = [_stored(node, has_value) for node in simple]
