@@ -213,6 +213,14 @@ class Config:
         "f64",
         meaning="Type in which a float32 matrix product adds up its terms.",
     )
+    tune = choice(
+        "VKGRAD_TUNE",
+        "0",
+        "1",
+        "2",
+        meaning="How each kernel's row is chosen on a Vulkan device: 0 as the table says, 1 as was measured before, "
+        "2 also measures each class of kernels that is new. The same cache gives the same bits.",
+    )
     data: Switch[Path | None] = Switch(
         "VKGRAD_DATA",
         _folder,

@@ -242,7 +242,7 @@ def plan_for(
 ) -> tuple[Plan, Any, list[Node]]:
     """The plan and executable for `targets`, from the cache where a graph of this structure was seen before."""
     key, leaves = structure(targets, has_value)
-    settings = (id(target), config.fuse, config.cse, config.matmul_acc, tuple((replaces or {}).items()))
+    settings = (id(target), config.fuse, config.cse, config.matmul_acc, config.tune, tuple((replaces or {}).items()))
     with lock:
         found = _plans.get((key, settings))
         if found is None:
@@ -386,7 +386,7 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
     submit(plan, recording, flushes=1)
     times.append(perf_counter())
     if config.debug:
-        _print_debug(plan, times)
+        _print_debug(plan, executable, times)
     # Only now: had anything failed, every tensor would still be as it was.
     values.update(results)
     for value in waiting:
@@ -396,12 +396,13 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
     _built = 0
 
 
-def _print_debug(plan: Plan | None, times: Sequence[float]) -> None:
+def _print_debug(plan: Plan | None, executable: Any, times: Sequence[float]) -> None:
     """What VKGRAD_DEBUG asks for of one flush; `times` are in seconds, before and after each stage."""
     if "plan" in config.debug and plan is not None:
         from vkgrad.schedule.explain import explain
 
-        print(explain(plan), file=sys.stderr)
+        rows = {id(k): s.row for k, s in zip(plan.kernels, getattr(executable, "shaders", ()), strict=False)}
+        print(explain(plan, lambda kernel: rows.get(id(kernel))), file=sys.stderr)
     if "timing" in config.debug:
         stages = zip(("plan", "record", "submit"), times, times[1:], strict=False)
         print("flush: " + ", ".join(f"{n} {1e6 * (b - a):.0f} us" for n, a, b in stages), file=sys.stderr)

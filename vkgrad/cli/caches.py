@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from vkgrad.codegen import cache
+from vkgrad.codegen import cache, tune
 from vkgrad.config import config
 
 UNITS = ("bytes", "KiB", "MiB", "GiB")
@@ -34,8 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
     print(config.cache_dir)
     print(f"  shaders    {in_words(shaders.size_bytes())} of at most {in_words(shaders.limit_bytes)}")
     print(f"  pipelines  {in_words(sum(file.stat().st_size for file in pipeline_files()))}")
+    print(f"  tuned      {tune.count_of_classes()} classes of kernels")
     if arguments.action == "clear":
         cache.clear()
+        tune.on_disk().clear()
         for file in pipeline_files():
             file.unlink(missing_ok=True)
         print("cleared: the next process compiles its shaders anew")

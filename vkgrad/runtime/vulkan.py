@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy as np
 from vkgrad.codegen import cache
 from vkgrad.codegen.render import Shader, render
 from vkgrad.codegen.rows import Limits
+from vkgrad.codegen.tune import Tuner
 from vkgrad.config import config
 from vkgrad.counters import count
 from vkgrad.errors import DeviceLostError, OutOfDeviceMemoryError
@@ -31,6 +33,7 @@ from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family
 from vkgrad.runtime import _native
 from vkgrad.runtime.device import Job, Use
+from vkgrad.runtime.measure import measure
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
 
@@ -67,6 +70,8 @@ class VulkanDevice:
             float64=bool(info["features"].get("shaderFloat64")),
             broadcast=self.software,
         )
+        driver = f"{info['driver_name']} {info['driver_version']:x} {info['driver_info']}"
+        self.tuner = Tuner(f"{self.name}; {driver}", self.limits, partial(measure, self))
         self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16, 256)
         self.largest_binding = limits["max_storage_buffer_range"]
         self.arena: _native.Buffer | None = None
@@ -122,7 +127,7 @@ class VulkanDevice:
     # ---- kernels
     def prepare(self, plan: Plan) -> Executable:
         self._check_sizes(plan)
-        shaders = [render(kernel, self.limits) for kernel in plan.kernels]
+        shaders = [render(kernel, self.limits, self.tuner.row(kernel)) for kernel in plan.kernels]
         missing = {
             (shader.source, shader.numbers): shader
             for shader in shaders
