@@ -184,3 +184,15 @@ def test_nested_results_and_inputs() -> None:
     step = vg.jit(lambda inputs: {"sum": inputs["a"] + inputs["b"][0], "shape": 3})
     result = step({"a": vg.tensor([1.0]), "b": [vg.tensor([2.0])]})
     assert result["sum"].tolist() == [3.0] and result["shape"] == 3
+
+
+@pytest.mark.validation
+def test_an_argument_on_the_device_rides_in_the_same_submission() -> None:
+    step = vg.jit(lambda x, y: x * 2 + y)
+    x, y = vg.tensor([1.0, 2.0]), vg.tensor([3.0, 4.0])
+    vg.eval(x, y)
+    for _ in range(4):
+        step(x, y).tolist()
+    with vg.counting() as c:
+        assert step(x, y).tolist() == [5.0, 8.0]
+    assert (c.submissions, c.buffers_allocated, c.bytes_uploaded) == (1, 0, 0)

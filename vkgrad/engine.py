@@ -286,12 +286,14 @@ def _device_of(nodes: Iterable[Node]) -> Device:
 
 
 def evaluate(nodes: Iterable[Node], read: Sequence[Node] = ()) -> None:
-    """Compute these nodes together, in one flush, and keep their values on the device.
+    """Compute these nodes together, in one flush. Their values stay on the device; those still on the host go there.
 
     The values of `read` also travel back to the host, in the same submission.
     """
     with lock:
+        nodes = list(nodes)
         targets = [node for node in dict.fromkeys((*nodes, *read)) if node not in values and node.size]
+        on_host = [node for node in nodes if node.size and node in values and values[node].source is not None]
         for node in dict.fromkeys((*nodes, *read)):
             if not node.size and node not in values:
                 values[node] = Value(device(), None, 0)
@@ -301,12 +303,14 @@ def evaluate(nodes: Iterable[Node], read: Sequence[Node] = ()) -> None:
                 own = _device_of([node])
                 groups.setdefault(id(own), (own, []))[1].append(node)
         elif targets:
-            groups[0] = (device(), targets)
+            groups[id(device())] = (device(), targets)
+        for node in on_host:
+            groups.setdefault(id(values[node].device), (values[node].device, []))
         for own, some in groups.values():
             if config.host != "raise":
                 _host_nodes(some, own)
                 some = [node for node in some if node not in values]
-            _run(some, own, [node for node in read if node in some])
+            _run(some, own, [node for node in read if node in some], [n for n in on_host if values[n].device is own])
         missing = [node for node in read if node in values and values[node].landed is None and node.size]
         for node in missing:
             _run([], values[node].device, [node])
@@ -336,8 +340,8 @@ def upload_of(value: Value) -> tuple[Memory, int]:
     return value.memory, value.size_bytes
 
 
-def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
-    """Record and submit one job: upload what is waiting, compute `targets`, download `read`."""
+def _run(targets: Sequence[Node], own: Device, read: Sequence[Node], on_host: Sequence[Node] = ()) -> None:
+    """Record and submit one job: upload what is needed or `on_host`, compute `targets`, download `read`."""
     global _built
     plan = executable = None
     leaves: list[Node] = []
@@ -355,7 +359,7 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node]) -> None:
     made: dict[int, Value] = {}
     results: dict[Node, Value] = {}
     copies: list[tuple[Memory, Memory, int]] = []
-    needed = dict.fromkeys(values[node] for node in (*leaves, *read) if node in values)
+    needed = dict.fromkeys(values[node] for node in (*leaves, *read, *on_host) if node in values)
     waiting = [value for value in needed if value.source is not None]
     uploads = [upload_of(value) for value in waiting]
     if plan is not None:
@@ -408,9 +412,9 @@ def _print_debug(plan: Plan | None, executable: Any, times: Sequence[float]) -> 
         print("flush: " + ", ".join(f"{n} {1e6 * (b - a):.0f} us" for n, a, b in stages), file=sys.stderr)
 
 
-def submit(plan: Plan | None, recording: Recording, flushes: int = 0) -> None:
-    """Hand a recording to its device, and count it."""
-    recording.submit()
+def submit(plan: Plan | None, recording: Recording, flushes: int = 0, before: Recording | None = None) -> None:
+    """Hand a recording to its device, and count it; one given as `before` runs first, in the same submission."""
+    recording.submit(before)
     count(
         submissions=recording.submissions,
         dispatches=recording.dispatches,

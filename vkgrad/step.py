@@ -311,14 +311,15 @@ class Step:
             slot = ring[self.turn % RING]
             self._free(slot)
         self.turn += 1
-        number = 0
+        number, copies = 0, list[tuple[Memory, Memory, int]]()
         for value, data, place in zip(inputs, hosted, slot.arguments, strict=True):
             if data is None:
-                self._copy_in(value, place)
+                copies += self._copy_in(value, place)
             elif data.size:
                 slot.recording.write(number, data)
                 number += 1
-        engine.submit(self.plan, slot.recording, flushes=1)
+        before = self.device.record(Job(None, copies=copies)) if copies else None
+        engine.submit(self.plan, slot.recording, flushes=1, before=before)
         for state in self.states:
             state.value.landed = None
         result = self._results(slot)
@@ -334,15 +335,15 @@ class Step:
             if value is not None and value.lent and value.memory is result.memory and value.size_bytes:
                 value.memory, value.landed, value.lent = _copied(value).memory, None, False
 
-    def _copy_in(self, value: Tensor, place: Memory) -> None:
+    def _copy_in(self, value: Tensor, place: Memory) -> list[tuple[Memory, Memory, int]]:
+        """The copy that brings an argument which is on the device to where the recording reads it."""
         node = value.node
         if node not in engine.values:
             engine.evaluate([node])
         found = engine.values[value.node]
         if found.device is not self.device:
             raise VkgradError(f"jit: the function was recorded on {self.device.name}, an argument is on another device")
-        if found.size_bytes:
-            engine.submit(None, self.device.record(Job(None, copies=[(place, found.memory, found.size_bytes)])))
+        return [(place, found.memory, found.size_bytes)] if found.size_bytes else []
 
     def _refresh(self, state: State, handle: Tensor) -> None:
         """The tensor was given another value outside: bring that into the memory that the recordings use."""

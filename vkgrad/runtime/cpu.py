@@ -106,7 +106,9 @@ class CpuRecording:
         self.job.uploads[number][0][: stored.nbytes] = stored.reshape(-1).view(np.uint8)
         count(bytes_uploaded=stored.nbytes)
 
-    def submit(self) -> None:
+    def submit(self, before: CpuRecording | None = None) -> None:
+        if before is not None:
+            before.submit()
         with np.errstate(all="ignore"):
             for run, buffers in self.runs:
                 run(buffers)
