@@ -274,9 +274,12 @@ class VulkanRecording:
         memory.write(raw) if start is None else self.staging.write(raw, start)
         count(bytes_uploaded=stored.nbytes)
 
-    def submit(self) -> None:
+    def submit(self, before: VulkanRecording | None = None) -> None:
+        """Hand the plans over; what `before` holds runs first, in the same submission as the first of them."""
+        first = before.plans if before is not None else []
         for plan in self.plans:
-            self.ticket = self.device.native.submit(plan)
+            self.ticket = self.device.native.submit([*first, plan] if first else plan)
+            first = []
 
     def is_done(self) -> bool:
         return self.device.native.done(self.ticket)
