@@ -181,10 +181,14 @@ class Expressions:
         assert instruction.op.init is not None
         return literal(instruction.op.init(instruction.dtype), instruction.dtype)
 
-    def store(self, number: int, store: Store, value: str, coordinates: Mapping[int, str]) -> str:
+    def stored(self, number: int, store: Store, value: str, coordinates: Mapping[int, str]) -> tuple[str, str]:
+        """The address of a store, and what is stored there."""
         address, condition = self.guards(-1 - number, store.layout, self.parts(-1 - number, store.layout, coordinates))
         assert not condition
-        stored = f"({value} ? 1u : 0u)" if store.dtype.kind == "b" else value
+        return address, f"({value} ? 1u : 0u)" if store.dtype.kind == "b" else value
+
+    def store(self, number: int, store: Store, value: str, coordinates: Mapping[int, str]) -> str:
+        address, stored = self.stored(number, store, value, coordinates)
         return f"b{store.slot}[{address}] = {stored};"
 
     def decode(self, linear: str, axes: Sequence[int], prefix: str) -> tuple[list[str], dict[int, str]]:

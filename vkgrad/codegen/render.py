@@ -82,7 +82,8 @@ def used_functions(text: str, doubles: bool) -> list[str]:
     return out
 
 
-def buffer_declarations(kernel: Kernel) -> list[str]:
+def buffer_declarations(kernel: Kernel, body: str) -> list[str]:
+    """A block per slot, and a second one over the same memory where `body` takes four elements at a time."""
     written = set(kernel.written)
     types: dict[int, str] = {}
     for instruction in kernel.code:
@@ -94,7 +95,14 @@ def buffer_declarations(kernel: Kernel) -> list[str]:
     return [
         f"layout(binding = {slot}) {access[slot]}buffer B{slot} {{ {types[slot]} b{slot}[]; }};"
         for slot in range(len(kernel.slots))
+    ] + [
+        f"layout(binding = {slot}) {access[slot]}buffer B{slot}_four {{ {VECTORS[types[slot]]} b{slot}_four[]; }};"
+        for slot in range(len(kernel.slots))
+        if f"b{slot}_four[" in body
     ]
+
+
+VECTORS = {"float": "vec4", "int": "ivec4", "uint": "uvec4"}  # four of a storage type
 
 
 class View:
@@ -196,6 +204,50 @@ class Operand:
     value: list[str]  # lines that define `name`_value from `fixed`[t] and `along_k`
 
 
+@dataclass
+class Staged:
+    """How the invocations of a workgroup bring bk steps of one operand into shared memory.
+
+    They load units of `unit_rows` x `unit_k` elements: a pass takes lanes_rows x lanes_k units, and there are
+    row_passes x k_passes of them; `active` invocations take part. `pitch` is the length of a step's row there, in words
+    of four: one more than needed, which spreads a column over the banks. `table`: sums along K come from shared memory.
+    """
+
+    side: Operand
+    group: str
+    first: str
+    bound: str
+    dense: str
+    wide: bool
+    pitch: int
+    unit_rows: int
+    unit_k: int
+    lanes_rows: int
+    lanes_k: int
+    row_passes: int
+    k_passes: int
+    table: bool
+    wide_element: str = ""  # four elements in row t of the fixed sums
+
+    @property
+    def name(self) -> str:
+        return self.side.name
+
+    @property
+    def active(self) -> int:
+        return self.lanes_rows * self.lanes_k
+
+
+@dataclass
+class StoredValue:
+    """One store of a product kernel in pieces, for templates that store four elements at once."""
+
+    slot: int
+    address: str
+    value: str
+    vector: str
+
+
 class ProductView:
     """A contraction as templates see it: batch, M, N, K groups, two operands and what follows the sum."""
 
@@ -219,6 +271,36 @@ class ProductView:
     def decode(self, group: str, linear: str) -> list[str]:
         axes = {"batch": self.batch_axes, "m": self.m_axes, "n": self.n_axes, "k": self.k_axes}[group]
         return self.view.text.decode(linear, axes, "c")[0]
+
+    def extent(self, axis: int) -> str:
+        return self.view.text.numbers.name(("extent", axis), self.view.kernel.extents[axis])
+
+    def staged(self, name: str, rows: int, bk: int, threads: int, dense: str, wide: bool) -> Staged:
+        """The work of `threads` invocations that stage bk steps of `rows` rows of one side, along what is dense."""
+        side, group, bound = (self.left, "m", self.m) if name == "left" else (self.right, "n", self.n)
+        unit_rows, unit_k = (1, 1) if not wide else (1, 4) if dense == "k" else (4, 1)
+        row_units, k_units = rows // unit_rows, bk // unit_k
+        if dense == "k":
+            lanes_k = min(threads, k_units)
+            lanes_rows = min(threads // lanes_k, row_units)
+        else:
+            lanes_rows = min(threads, row_units)
+            lanes_k = min(threads // lanes_rows, k_units)
+        assert row_units % lanes_rows == 0 and k_units % lanes_k == 0
+        element = ""
+        if wide:
+            product = self.view.kernel.product
+            assert product is not None
+            index = product.left if name == "left" else product.right
+            load = self.view.kernel.code[index]
+            assert isinstance(load, Load)
+            along = "".join(f" + {sum_name}" for sum_name, _ in side.along_k)
+            element = f"b{load.slot}_four[uint({side.fixed[0][0]}[t]{along}) >> 2]"
+        return Staged(
+            side, group, f"{group}_first", bound, dense, wide, rows // 4 + 1, unit_rows, unit_k, lanes_rows, lanes_k,
+            row_units // lanes_rows, k_units // lanes_k,
+            table=dense == "own" and len(self.k_axes) > 1 and bool(side.along_k), wide_element=element,
+        )  # fmt: skip
 
     def _operand(self, name: str, root: int, own: list[int]) -> Operand:
         """`own` are the axes that are fixed while K runs."""
@@ -253,12 +335,25 @@ class ProductView:
 
     def finish(self) -> list[str]:
         """Lines after the sum for one output element, which is called v{reduce}: epilogue and stores."""
+        return self.after() + self.view.stores_per_place()
+
+    def after(self) -> list[str]:
+        """The epilogue without its stores."""
         view = self.view
         lines = []
         for index, instruction in enumerate(view.kernel.code):
             if not view.full[index] and not isinstance(instruction, Reduce) and index in self._after():
                 lines += view.text.statements(index, view.names(), view.coordinates())
-        return lines + view.stores_per_place()
+        return lines
+
+    @property
+    def stores(self) -> list[StoredValue]:
+        """What `finish` stores, in pieces."""
+        view, out = self.view, []
+        for number, store in enumerate(view.kernel.stores):
+            address, value = view.text.stored(number, store, f"v{store.value}", view.coordinates())
+            out.append(StoredValue(store.slot, address, value, VECTORS[store.dtype.storage]))
+        return out
 
     def _after(self) -> set[int]:
         kernel = self.view.kernel
@@ -282,8 +377,9 @@ def render(kernel: Kernel, limits: Limits, row: Row | None = None) -> Shader:
     parts = [
         "#version 450",
         *(["#extension GL_KHR_shader_subgroup_ballot : require"] if "subgroupBroadcast(" in body else []),
+        *(["#extension GL_EXT_control_flow_attributes : enable"] if "[[unroll]]" in body else []),
         *view.text.numbers.declarations(),
-        *buffer_declarations(kernel),
+        *buffer_declarations(kernel, body),
         *used_functions(body, doubles),
         body,
     ]

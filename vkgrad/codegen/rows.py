@@ -7,7 +7,7 @@ in: the same sum has the same bits in whichever kernel it is computed. (Layouts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -15,6 +15,7 @@ from typing import Any
 
 from vkgrad.codegen.expressions import closure
 from vkgrad.ir.dtypes import DType, float32
+from vkgrad.ir.layout import Layout
 from vkgrad.schedule.kernel import Kernel, Load
 
 # Some software drivers stop an invocation silently after 65,535 trips over all its loops; half of that is safe.
@@ -125,6 +126,47 @@ def _dense(kernel: Kernel, side: str) -> str:
     return "k" if run["k"] >= run["own"] else "own"
 
 
+def _fours(kernel: Kernel, layout: Layout, axes: Sequence[int]) -> bool:
+    """Whether elements along `axes` lie side by side in fours: each starts at a multiple of four, and none is cut."""
+    run, inside = 1, set()
+    for axis in reversed(axes):
+        if layout.strides[axis] != run:
+            break
+        run *= kernel.extents[axis]
+        inside.add(axis)
+    rest = [stride for axis, stride in enumerate(layout.strides) if axis not in inside]
+    return run > 1 and all(number % 4 == 0 for number in (run, layout.offset, *rest)) and not layout.guards
+
+
+def _groups_of_axes(kernel: Kernel) -> dict[str, range]:
+    assert kernel.product is not None
+    m_first = kernel.product.batch
+    n_first = m_first + kernel.product.m
+    return {
+        "m": range(m_first, n_first),
+        "n": range(n_first, kernel.parallel),
+        "k": range(kernel.parallel, len(kernel.extents)),
+    }
+
+
+def _wide_load(kernel: Kernel, side: str) -> bool:
+    """Whether an operand can be loaded four elements at a time, along what is dense."""
+    assert kernel.product is not None
+    load = kernel.code[kernel.product.left if side == "left" else kernel.product.right]
+    own = "m" if side == "left" else "n"
+    axes = _groups_of_axes(kernel)["k" if _dense(kernel, side) == "k" else own]
+    return isinstance(load, Load) and _fours(kernel, load.layout, axes)
+
+
+def _wide_store(kernel: Kernel) -> str:
+    """Along which of "m" and "n" every result can be stored four elements at a time, if any."""
+    for group in "nm":
+        axes = _groups_of_axes(kernel)[group]
+        if all(_fours(kernel, store.layout, axes) and store.dtype.size_bytes == 4 for store in kernel.stores):
+            return group
+    return ""
+
+
 def _tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
     """Parameters of `contract`: outputs per invocation (tm x tn), lanes of a workgroup along M, N and K, and more."""
     return _software_tile(kernel, limits) if limits.software else _gpu_tile(kernel, limits)
@@ -165,20 +207,22 @@ def _software_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
         "tm": tm, "tn": tn, "lanes_m": lanes if side == "m" else 1, "lanes_n": lanes if side == "n" else 1,
         "lanes_k": max(lanes, least_k) if side == "k" else least_k, "unroll": unroll,
         "broadcast": {"m": "right", "n": "left", "k": ""}[side] if limits.broadcast else "", "k_fastest": False,
+        "lane_axis": None,
     }  # fmt: skip
 
 
-def _gpu_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
-    """Small enough tiles for `busy` invocations, of which up to 256 share one tile's K where M and N are too little."""
+def _gpu_tile(
+    kernel: Kernel, limits: Limits, most_m: int = 4, most_n: int = 8, busy: int = 1 << 15, widest: int = 256
+) -> dict[str, Any]:
+    """Small enough tiles for `busy` invocations, of which up to `widest` share one tile's K where M and N are too
+    little."""
     b, m, n, k = mnk(kernel)
     size_bytes = _product_dtype(kernel).size_bytes
-    busy = 1 << 15
 
     def most_lanes(tm: int, tn: int) -> int:
         room = limits.shared_bytes // (tm * tn * size_bytes)
-        return _power(min(256, limits.max_invocations, room, k // 8))
+        return _power(min(widest, limits.max_invocations, room, k // 8))
 
-    most_m = most_n = 4
     while True:
         tm, tn = _even(m, most_m), _even(n, most_n)
         tiles = b * _ceil(m, tm) * _ceil(n, tn)
@@ -197,11 +241,23 @@ def _gpu_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
     lanes_n = 1
     while lanes_n < lanes and lanes_n * tn < n:
         lanes_n *= 2
+    k_fastest = lanes_k > 1 and "k" in (_dense(kernel, "left"), _dense(kernel, "right"))
     return {
         "tm": tm, "tn": tn, "lanes_m": lanes // lanes_n, "lanes_n": lanes_n, "lanes_k": lanes_k,
-        "unroll": 2 if k >= lanes_k * 4 else 1, "broadcast": "",
-        "k_fastest": lanes_k > 1 and "k" in (_dense(kernel, "left"), _dense(kernel, "right")),
+        "unroll": 2 if k >= lanes_k * 4 else 1, "broadcast": "", "k_fastest": k_fastest,
+        "lane_axis": _lane_axis(kernel, lanes_k, k_fastest),
     }  # fmt: skip
+
+
+def _lane_axis(kernel: Kernel, lanes: int, last_only: bool) -> int | None:
+    """The axis of K along which `lanes` lanes lie, each going through the others in whole; None where none divides.
+
+    Lanes that load neighbouring elements stay along the last axis.
+    """
+    axes = list(reversed(_groups_of_axes(kernel)["k"]))
+    if len(axes) <= 1:
+        return axes[0] if axes else -1
+    return next((axis for axis in (axes[:1] if last_only else axes) if kernel.extents[axis] % lanes == 0), None)
 
 
 def _tile_groups(kernel: Kernel, p: dict[str, Any]) -> int:
@@ -209,10 +265,12 @@ def _tile_groups(kernel: Kernel, p: dict[str, Any]) -> int:
     return b * _ceil(m, p["tm"] * p["lanes_m"]) * _ceil(n, p["tn"] * p["lanes_n"])
 
 
-def _shared_row(name: str, bm: int, bn: int, bk: int, tm: int, tn: int, reason: str) -> Row:
+def shared_row(
+    name: str, bm: int, bn: int, bk: int, tm: int, tn: int, slices: int = 1, reason: str = ""
+) -> Row:
     """A row of `contract_shared`, for products that fill a GPU with its tiles and leave little of a tile unused."""
-    need_bytes = 2 * bk * (bm + 4 + bn + 4) * 4
-    threads = (bm // tm) * (bn // tn)
+    threads = (bm // tm) * (bn // tn) * slices
+    need_bytes = 2 * bk * (bm + 4 + bn + 4) * 4 + 64 * bk + (threads * tm * tn * 4 if slices > 1 else 0)
 
     def tiles(kernel: Kernel) -> int:
         b, m, n, _ = mnk(kernel)
@@ -227,14 +285,19 @@ def _shared_row(name: str, bm: int, bn: int, bk: int, tm: int, tn: int, reason: 
 
     def parameters(kernel: Kernel, limits: Limits) -> dict[str, Any]:
         dense = {f"dense_{side}": _dense(kernel, side) for side in ("left", "right")}
-        return {"bm": bm, "bn": bn, "bk": bk, "tm": tm, "tn": tn, **dense}
+        wide = {f"wide_{side}": _wide_load(kernel, side) for side in ("left", "right")}
+        store = _wide_store(kernel)
+        return {
+            "bm": bm, "bn": bn, "bk": bk, "tm": tm, "tn": tn, "slices": slices, **dense, **wide,
+            "wide_store": store if slices == 1 or store == "n" else "",
+        }  # fmt: skip
 
     return Row(name, "contract_shared.comp.j2", applies, parameters, lambda kernel, p: tiles(kernel), reason)
 
 
 # ---- variants: what the tuner measures beside a row's own parameters
 # The parameters that decide the order of a sum; two ways of one template that agree in these have the same bits.
-ORDERING = ("lanes", "lanes_k", "slices")
+ORDERING = ("lanes", "lanes_k", "lane_axis", "slices")
 
 
 def _serial_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
@@ -270,28 +333,23 @@ def _tile_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
     if not limits.software:  # there lanes along K are a side of the vector, or as many as its trips need
         for lanes_k in (own["lanes_k"] // 2, own["lanes_k"] * 2, own["lanes_k"] * 4):
             if 1 <= lanes_k <= k:
-                changes.append({"lanes_k": lanes_k, "nested": lanes_k == 1, "unroll": 2 if k >= lanes_k * 4 else 1})
+                axis = _lane_axis(kernel, lanes_k, own["k_fastest"])
+                changes.append({"lanes_k": lanes_k, "lane_axis": axis, "unroll": 2 if k >= lanes_k * 4 else 1})
     yield from (change for change in changes if fits(own | change))
 
 
 ROWS: tuple[Row, ...] = (
-    _shared_row(
+    shared_row(
         *("contract_shared_128", 128, 128, 8, 8, 8),
-        "128 tiles of 128x128 fill a large GPU; 8x8 outputs an invocation are four multiply-adds per word from shared "
-        "memory, about what such GPUs can feed. Assumed, to be measured",
+        reason="to be measured",
     ),
-    _shared_row(
+    shared_row(
         *("contract_shared", 64, 64, 16, 4, 4),
-        "as many tiles of 64x64, where 128x128 would leave processors idle. Assumed, to be measured",
+        reason="to be measured",
     ),
-    _shared_row(
-        *("contract_shared_narrow", 128, 16, 16, 4, 2),
-        "convolutions with few channels: an address in the image is worked out once for 16 channels. Assumed, to be "
-        "measured",
-    ),
-    _shared_row(
-        *("contract_shared_thin", 128, 8, 16, 4, 2),
-        "as the row above for half as many channels. Assumed, to be measured",
+    shared_row(
+        *("contract_shared_narrow", 128, 16, 16, 4, 4),
+        reason="to be measured",
     ),
     Row(
         "contract_tiled",
