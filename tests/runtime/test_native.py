@@ -400,3 +400,12 @@ def test_barriers_can_be_dropped_to_see_the_alarm_ring() -> None:
     plan, _ = reversals(device, device.buffer(4 * N), 3)
     device.wait(device.submit(plan))
     assert plan.counts["barriers"] == device.counters["barriers_recorded"] == 0
+
+
+def test_large_pieces_are_copied_whole(device):
+    """Above a megabyte several threads copy; every byte must arrive, whatever the length and offset."""
+    buffer = device.buffer(5 << 20, "upload")
+    for length, offset in ((1 << 20, 0), ((3 << 20) + 4099, 12), ((5 << 20) - 7, 7), (2 << 20, 1)):
+        data = np.random.Generator(np.random.Philox(length)).integers(0, 256, length, dtype="u1")
+        buffer.write(data, offset)
+        assert buffer.read(offset, length) == data.tobytes()

@@ -1,6 +1,10 @@
 // Buffer, as Python sees it.
 #include "bindings.hpp"
+#include <algorithm>
 #include <cstring>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace vkgrad {
 static char* host_address(const Buffer& buffer) {
@@ -11,12 +15,36 @@ static char* host_address(const Buffer& buffer) {
     return buffer.mapped();
 }
 
+// One thread moves 6 to 16 GB/s into mapped device memory, a few together what the bus carries. Starting one takes
+// some 30 us, so small pieces are not worth it.
+static void copy_bytes(char* target, const char* source, size_t count) {
+    constexpr size_t worth = 1 << 20, most = 4, page = 4096;
+    const size_t threads = std::min({count / worth, most, size_t(std::thread::hardware_concurrency())});
+    if (threads < 2) {
+        std::memcpy(target, source, count);
+        return;
+    }
+    const size_t part = (count / threads + page - 1) / page * page;
+    std::vector<std::thread> helpers;
+    for (size_t start = part; start < count; start += part) {
+        const auto copy = [=] { std::memcpy(target + start, source + start, std::min(part, count - start)); };
+        try {
+            helpers.emplace_back(copy);
+        } catch (const std::system_error&) { // no more threads to be had
+            copy();
+        }
+    }
+    std::memcpy(target, source, part);
+    for (std::thread& helper : helpers)
+        helper.join();
+}
+
 static void write(Buffer& buffer, const py::object& data, uint64_t offset) {
     const Bytes bytes(data);
     char* const start = host_address(buffer);
     buffer.require_inside(offset, bytes.size(), "write");
     py::gil_scoped_release nogil;
-    std::memcpy(start + offset, bytes.data(), bytes.size());
+    copy_bytes(start + offset, static_cast<const char*>(bytes.data()), bytes.size());
 }
 
 static py::bytes read(Buffer& buffer, uint64_t offset, std::optional<uint64_t> nbytes) {
@@ -26,7 +54,7 @@ static py::bytes read(Buffer& buffer, uint64_t offset, std::optional<uint64_t> n
     py::bytes bytes(nullptr, length);
     char* target = PyBytes_AS_STRING(bytes.ptr());
     py::gil_scoped_release nogil;
-    std::memcpy(target, start + offset, length);
+    copy_bytes(target, start + offset, length);
     return bytes;
 }
 
