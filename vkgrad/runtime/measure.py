@@ -7,10 +7,12 @@ times decide.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import prod
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -101,6 +103,10 @@ def _prepare(device: VulkanDevice, kernel: Kernel, ways: Sequence[_Way]) -> None
     def make(way: _Way) -> None:
         try:
             way.shader = render(kernel, device.limits, way.row)
+            shared = shared_bytes(way.shader.source)
+            if shared > device.limits.shared_bytes:  # a driver need not refuse it, and some do not
+                way.refused = f"needs {shared:,} bytes of shared memory; there are {device.limits.shared_bytes:,}"
+                return
             spec = {number: struct.pack("<i", value) for number, value in enumerate(way.shader.numbers)}
             code = spirv(way.shader.source, way.row.name)
             way.pipeline = device.native.pipeline(code, way.shader.buffers, spec)
@@ -112,6 +118,15 @@ def _prepare(device: VulkanDevice, kernel: Kernel, ways: Sequence[_Way]) -> None
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(make, ways))
+
+
+def shared_bytes(source: str) -> int:
+    """Bytes of shared memory that a shader declares."""
+    total = 0
+    for kind, extents in re.findall(r"^\s*shared (\w+) \w+((?:\[\d+\])*);", source, re.M):
+        words = 2 if kind == "double" else int(kind[-1]) if kind[-1].isdigit() else 1
+        total += 4 * words * prod(map(int, re.findall(r"\d+", extents)))
+    return total
 
 
 def _first_run(way: _Way, scratch: _Scratch, best_us: float) -> str:
