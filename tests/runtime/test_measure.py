@@ -32,7 +32,7 @@ from vkgrad.runtime.measure import measure, shared_bytes
 from vkgrad.runtime.vulkan import VulkanDevice
 from vkgrad.schedule.kernel import Kernel
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.swiftshader]
 ROW = {row.name: row for row in ROWS}
 
 
@@ -70,6 +70,7 @@ def refusals(device: VulkanDevice, kernel: Kernel, *rows: Row) -> list[str]:
 
 
 # ---- what is true
+@pytest.mark.validation
 @pytest.mark.parametrize(
     "kernel",
     [product(), product(dtype=int32), total(), total(dtype=bool_, op="any"), convolution(),
@@ -83,6 +84,7 @@ def test_all_candidates_agree_and_have_a_time(device: VulkanDevice, kernel: Kern
     assert all(finding.time_us > 0 if not finding.refused else "too slow" in finding.refused for finding in findings)
 
 
+@pytest.mark.validation
 def test_large_buffers_are_filled_to_the_end(device: VulkanDevice):
     kernel = total(3, 700_001)
     scratch = stopwatch._Scratch(device.native, kernel)
