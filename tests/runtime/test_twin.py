@@ -24,7 +24,7 @@ from vkgrad.ir.node import Node
 from vkgrad.ops import views
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.indexed import gather, scatter_add
-from vkgrad.runtime import access, blas, overlap, padding, twin
+from vkgrad.runtime import access, blas, calls, lanes, one_thread, overlap, padding, twin
 from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Kernel, Load, Store
 
@@ -281,6 +281,14 @@ def test_parts_change_nothing(values: Values, kept: int, monkeypatch: pytest.Mon
            scatter_add(b.reshape(x, (3, 4, 42)), index, 1, 3)], values)  # fmt: skip
 
 
+def test_unequal_parts_of_a_long_sum(values: Values, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights' gradient adds up over images: five of them in parts of two."""
+    for name, limit in {"LARGEST_COPY": 1800, "LEAST_PRODUCT": 1, "LONGEST_SUM": 10, "SHORT_RUN": 0}.items():
+        monkeypatch.setattr(blas, name, limit)
+    x, w = whole(values, (5, 1, 12, 12)), whole(values, (3, 1, 3, 3))
+    agree(gradients(convolution(x, w, 1, 0, 1, 1), [w], values), values)
+
+
 @pytest.mark.parametrize("least", [0, 1 << 60], ids=["by term", "at once"])
 def test_guarded_sums_by_either_way(values: Values, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(padding, "LEAST_BY_TERM", least)
@@ -288,6 +296,69 @@ def test_guarded_sums_by_either_way(values: Values, least: int, monkeypatch: pyt
     outputs = [views.overlap_add(y, 0, extent, stride, dilation) + 1
                for stride, dilation, extent in ((1, 1, 8), (2, 1, 12), (2, 2, 14), (3, 1, 16))]  # fmt: skip
     agree(outputs, values)
+
+
+# ---- shares of a kernel in lanes
+@pytest.mark.parametrize("count", [2, 3])
+def test_lanes_change_nothing(values: Values, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    handed_over = []
+
+    class Counted(lanes.Lanes):
+        def together(self, shares: Sequence[Any]) -> Any:
+            handed_over.append(len(shares))
+            return super().together(shares)
+
+    monkeypatch.setattr(lanes, "LEAST_SHARED", 1)
+    monkeypatch.setattr(lanes, "LEAST_SHARED_PRODUCTS", 1)
+    pool = Counted(count)
+    monkeypatch.setattr("tests.planned.prepare", lambda kernel: twin.prepare(kernel, pool))
+    x, w = whole(values, (9, 4, 9, 8)), whole(values, (8, 4, 3, 2))
+    z = convolution(x, w, 1, 1, 1, 1)
+    windows = views.window(views.window(b.apply("relu", z), 2, 2, 2), 3, 2, 2)
+    most = b.build("max", windows, axes=(4, 5), ties="first")
+    rows = b.build("sum", x * views.flip(x, [3]), axes=(1, 3))
+    agree([most, *gradients(most, [x, w], values), x - b.expand(rows, x.shape)], values)
+    assert max(handed_over) == count
+    pool.close()
+
+
+def test_a_failure_in_a_lane_is_raised_where_the_run_was_asked_for() -> None:
+    def fail(buffers: access.Buffers) -> None:
+        raise FloatingPointError("in the second lane")
+
+    done = []
+    pool = lanes.Lanes(2)
+    run_both = pool.together([done.append, fail])
+    for _ in range(2):  # and the lanes are fit for work again
+        with pytest.raises(FloatingPointError, match="second lane"):
+            run_both([])
+    assert len(done) == 2
+    pool.close()
+
+
+def test_blas_has_one_thread_within_a_run_and_its_own_number_after_it() -> None:
+    if one_thread.OneThread.functions is None:
+        pytest.skip("NumPy has another BLAS than OpenBLAS here, whose threads are left alone")
+    threads, before = one_thread.OneThread.functions[0], one_thread.OneThread.functions[0]()
+    with one_thread.OneThread():
+        assert threads() == 1
+    assert threads() == before
+
+
+def test_selection_gives_the_bits_of_where() -> None:
+    """Signed zeros, NaN payloads and infinities included, over the second operand and elsewhere."""
+    generator = np.random.default_rng(0)
+    for name in ("float32", "float64", "int32"):
+        x, y = (generator.integers(-(1 << 30), 1 << 30, (3, 5000)).astype(name) for _ in range(2))
+        if name != "int32":
+            x[0, :4], y[0, :4] = (-0.0, np.nan, np.inf, -np.inf), (np.nan, -0.0, 0.0, 1.0)
+        mask = generator.integers(0, 2, (1, 5000)).astype(bool)
+        for other in (y, np.zeros((1, 1), name), np.full((1, 1), -0.0).astype(name)):
+            select = calls.selection(mask.shape, calls.BITS[x.itemsize], Scratch())
+            want = np.where(mask, x, other)
+            assert want.tobytes() == select(mask, x, other, np.empty_like(x)).tobytes()
+            over = x.copy()
+            assert want.tobytes() == select(mask, over, other, over).tobytes()
 
 
 # ---- reading through layouts

@@ -130,9 +130,14 @@ def viewer(slot: int, layout: Layout, dtype: np.dtype) -> Read:
     return lambda buffers: ndarray(shape, dtype, buffers[slot], offset, strides)
 
 
-def reader(slot: int, layout: Layout, dtype: np.dtype, fill: float | int | bool) -> Read:
-    """The elements that a layout reads, with `fill` where a guard fails."""
+def reader(slot: int, layout: Layout, dtype: np.dtype, fill: float | int | bool, innermost: int | None = None) -> Read:
+    """The elements that a layout reads, with `fill` where a guard fails.
+
+    If an axis is to be `innermost`, windows are read from a copy in which its elements are neighbours.
+    """
     layout = settle(layout)
+    if innermost is not None and (found := _padded(slot, layout, dtype, fill, innermost)):
+        return found
     if not layout.guards:
         return viewer(slot, layout, dtype)
     if any(g.bound == 0 for g in layout.guards):  # padding around no elements: there is nothing to look at
@@ -212,13 +217,36 @@ def spans(layout: Layout) -> tuple[list[Span], int] | None:
     return found, address
 
 
-def _padded(slot: int, layout: Layout, dtype: np.dtype, fill: float | int | bool) -> Read | None:
+def windows(layout: Layout) -> list[Span]:
+    """The axes of a layout without guards that move over the same elements, as spans: overlapping windows."""
+    moving = [a for a, (s, e) in enumerate(zip(layout.strides, layout.extents, strict=True)) if s > 0 and e > 1]
+    moving.sort(key=lambda a: layout.strides[a])
+    found: list[Span] = []
+    while moving:
+        base, *moving = moving
+        stride, reach = layout.strides[base], layout.extents[base]
+        coefficients = [0] * layout.rank
+        coefficients[base] = 1
+        for a in list(moving):
+            times, rest = divmod(layout.strides[a], stride)
+            if not rest and times < reach:
+                coefficients[a] = times
+                reach += times * (layout.extents[a] - 1)
+                moving.remove(a)
+        if sum(c > 0 for c in coefficients) > 1:
+            found.append(Span(tuple(coefficients), 0, reach - 1, 0, reach - 1, 1, stride))
+    return found
+
+
+def _padded(
+    slot: int, layout: Layout, dtype: np.dtype, fill: float | int | bool, innermost: int | None = None
+) -> Read | None:
     """A copy of the source surrounded by its padding, kept between runs, of which windows are then plain views.
 
     Only the part that holds elements is written again in each run. None where that does not work or wastes memory.
     """
     shape = shape_of(layout)
-    described = spans(layout)
+    described = spans(layout) if layout.guards else (windows(layout), layout.offset)
     if described is None:
         return None
     groups, address = described
@@ -227,7 +255,7 @@ def _padded(slot: int, layout: Layout, dtype: np.dtype, fill: float | int | bool
     # One axis per span and per free axis, in memory order of the source, so that the copy runs along both.
     axes: list[tuple[int, Span | int]] = [(abs(span.stride), span) for span in groups]
     axes += [(abs(layout.strides[a]), a) for a in free]
-    axes.sort(key=lambda axis: -axis[0])
+    axes.sort(key=lambda axis: (axis[1] == innermost, -axis[0]))
     extents = [layout.extents[a] if isinstance(a, int) else a.high - a.low + 1 for _, a in axes]
     if prod(extents) > 4 * prod(shape):
         return None
@@ -243,9 +271,9 @@ def _padded(slot: int, layout: Layout, dtype: np.dtype, fill: float | int | bool
             offset -= axis.low * stride
             for a, c in enumerate(axis.coefficients):
                 strides[a] += c * stride
-    windows = np.ndarray(shape, dtype, padded, offset, tuple(strides))
+    view = np.ndarray(shape, dtype, padded, offset, tuple(strides))
     if any(span.count == 0 for span in groups):
-        return lambda buffers: windows
+        return lambda buffers: view
     size = dtype.itemsize
     source_strides = tuple((layout.strides[a] if isinstance(a, int) else a.stride) * size for _, a in axes)
     address *= size
@@ -253,6 +281,6 @@ def _padded(slot: int, layout: Layout, dtype: np.dtype, fill: float | int | bool
 
     def read(buffers: Buffers) -> np.ndarray:
         copyto(inside, ndarray(counts, dtype, buffers[slot], address, source_strides))
-        return windows
+        return view
 
     return read

@@ -12,17 +12,20 @@ from math import prod
 import numpy as np
 
 from vkgrad.ir.layout import Layout, merge_axes
-from vkgrad.runtime.access import Buffers, Region, parts, shape_of
+from vkgrad.runtime.access import Buffers, Region, parts, shape_of, spans, windows
+from vkgrad.runtime.matrix import Matrix
 from vkgrad.runtime.nest import Space
 from vkgrad.runtime.program import Program
 from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Kernel, Load, Reduce
 
-LARGEST_COPY = 2 << 20  # elements of an operand that are rearranged at a time: about the size of a cache
+LARGEST_COPY = 1 << 18  # elements of an operand that are rearranged at a time: half of a second-level cache
 LARGEST_RESULT = 16 << 20  # elements of the product that wait for what follows it
 LEAST_PRODUCT = 1 << 14  # multiplications in one call of BLAS below which calling it for each outer place is slower
 LONGEST_SUM = 1 << 10  # terms of one call of BLAS above which a sum over several axes is worth cutting ...
 LEAST_TERMS_PER_RESULT = 64  # ... if adding up the pieces is little beside making them
+SHORT_RUN = 16  # neighbours (a cache line) below which a copy of windows walks another axis last ...
+LEAST_INNERMOST = 8  # ... of at least so many places
 MOST_KEPT = 64  # parts whose programs are kept between runs
 
 
@@ -75,18 +78,37 @@ class Contraction:
         self.rows, self.columns = rows, [a for a in columns if a not in outside]
         sides = (product.right, product.left) if swapped else (product.left, product.right)
         self.sides = ((sides[0], self.rows), (sides[1], self.columns))
+        self.innermost = self._innermost()
+        for side, own in self.sides:
+            if self.innermost in (*self.lead, *own) and self._layout(side).strides[self.innermost]:
+                self.lead = [a for a in self.lead if a != self.innermost]
+                own[:] = [*(a for a in own if a != self.innermost), self.innermost]
         large = max(self.sides, key=lambda side: prod(extents[a] for a in side[1]))[0]
         strides = self._layout(large).strides
-        self.inner = sorted(k, key=lambda axis: -abs(strides[axis]))
+        self.inner = sorted(k, key=lambda axis: (axis == self.innermost, -abs(strides[axis])))
         result = prod(extents[a] for a in (*rows, *columns))
         terms = prod(extents[a] for a in k)
         self.summed: list[int] = []
-        while len(self.inner) > 1 and terms > LONGEST_SUM:
+        while len(self.inner) > 1 and terms > LONGEST_SUM and self.innermost not in self.inner:
             terms //= extents[self.inner[0]]
             if result * terms < LEAST_PRODUCT or result > terms * LEAST_TERMS_PER_RESULT:
                 break
             self.summed.append(self.inner.pop(0))
         self.lead += self.summed
+
+    def _innermost(self) -> int | None:
+        """An axis to walk last because windows are short and do not move along it, such as a batch of images."""
+        extents, reduced = self.space.extents, self.space.reduced
+        for number, (side, own) in enumerate(self.sides):
+            layout, other = self._layout(side), shape_of(self._layout(self.sides[1 - number][0]))
+            found = (spans(layout) or ([], 0))[0] if layout.guards else windows(layout)
+            moved = {a for span in found for a, c in enumerate(span.coefficients) if c}
+            run = max((extents[a] for a in moved if abs(layout.strides[a]) == 1), default=SHORT_RUN)
+            free = [a for a in (*self.lead, *own) if other[a] == 1] + list(reduced)
+            free = [a for a in free if a not in moved and layout.strides[a] and extents[a] >= LEAST_INNERMOST]
+            if run < SHORT_RUN and free:
+                return max(free, key=lambda a: abs(layout.strides[a]))
+        return None
 
     def _layout(self, side: int) -> Layout:
         """The layout of the largest load below an operand, which says how the operand lies in memory."""
@@ -103,7 +125,8 @@ class Contraction:
             layout = self._layout(side)
             runs = [_run(layout, axes) for axes in (own, self.inner)]
             flat = not layout.guards and all(_merged(layout, axes) is not None for axes in (own, self.inner))
-            self.own_last.append(runs[0] > runs[1])
+            innermost = self.innermost if self.innermost is not None and shape_of(layout)[self.innermost] > 1 else None
+            self.own_last.append(runs[0] > runs[1] if innermost is None else innermost in own)
             moving = [a for a in (*self.lead, *own, *self.inner) if a not in self.lead or shape_of(layout)[a] > 1]
             self.copied.append(0 if flat and max(runs) > 1 else prod(self.space.extents[a] for a in moving))
 
@@ -113,8 +136,9 @@ class Contraction:
         result = prod(extents[a] for a in (*self.lead, *self.rows, *self.columns) if a not in self.summed)
         side = max((0, 1), key=lambda s: self.copied[s])
         count = -(-self.copied[side] // LARGEST_COPY)
-        own = self.sides[side][1]
-        along = [*self.summed, *self.inner]
+        first = [] if self.innermost is None else [self.innermost]  # long runs are cut before short ones
+        own = list(dict.fromkeys([*(a for a in first if a in self.sides[side][1]), *self.sides[side][1]]))
+        along = list(dict.fromkeys([*(a for a in first if a in self.inner), *self.summed, *self.inner]))
         width = prod(extents[a] for a in self.lead if a not in self.summed)
         outer = max(min(count, width), -(-result // LARGEST_RESULT))
         rest = -(-count // max(outer, 1))
@@ -161,13 +185,19 @@ class Piece:
         self.reduce = whole.reduce
         # The summed axes are the last of `lead`, so they stand just before the matrix.
         self.summed = tuple(range(-2 - len(whole.summed), -2))
-        order = [*(a for a in whole.lead if a not in whole.summed), *whole.rows, *whole.columns]
-        self.unpacked = tuple(space.extents[a] for a in order)
-        self.back = tuple(order.index(a) for a in sorted(order))
         self.shape = tuple(1 if a in space.reduced else e for a, e in enumerate(space.extents))
         dtype = space.code[whole.reduce].dtype.numpy
         sizes = [prod(space.extents[a] for a in axes) for axes in (whole.rows, whole.columns)]
         self.direct = self._direct(whole, space)
+        # OpenBLAS takes half the time for rows by rows if there are more of them on the left.
+        self.turned = self.direct is None and not any(whole.own_last) and sizes[0] < sizes[1]
+        sides_of_result = [whole.rows, whole.columns]
+        if self.turned:
+            sizes.reverse()
+            sides_of_result.reverse()
+        order = [*(a for a in whole.lead if a not in whole.summed), *sides_of_result[0], *sides_of_result[1]]
+        self.unpacked = tuple(space.extents[a] for a in order)
+        self.back = tuple(order.index(a) for a in sorted(order))
         lent = []
 
         def borrow(lead: Sequence[int]) -> np.ndarray:
@@ -179,8 +209,9 @@ class Piece:
         self.products: list[tuple[Matrix, Matrix, np.ndarray | None]] = []
         for number, part in enumerate(inner):
             extents = [part.counts[a] for a in whole.summed]
+            space_of_part, axes = whole.space.within(part), (whole.lead, whole.inner)
             sides = [
-                Matrix(whole.space.within(part), scratch, side, (whole.lead, own, whole.inner), own_last, left=not i)
+                Matrix(space_of_part, scratch, side, (axes[0], own, axes[1]), own_last, not i, whole.innermost)
                 for i, ((side, own), own_last) in enumerate(zip(whole.sides, whole.own_last, strict=True))
             ]
             out = self.total
@@ -221,71 +252,15 @@ class Piece:
 
     def _multiply(self, buffers: Buffers, total: np.ndarray) -> None:
         for number, (left, right, out) in enumerate(self.products):
-            if out is None or out is self.total:
-                np.matmul(left(buffers), right(buffers), total)
-                continue
-            np.matmul(left(buffers), right(buffers), out)
-            if self.summed and not number:
-                np.add.reduce(out, self.summed, out=total)
+            into = total if out is None or out is self.total else out
+            x, y = left(buffers), right(buffers)
+            if self.turned:
+                np.matmul(y.swapaxes(-1, -2), x.swapaxes(-1, -2), into)
             else:
-                np.add(total, np.add.reduce(out, self.summed) if self.summed else out, total)
-
-
-class Matrix:
-    """An operand as (*lead, rows, columns): `own` by `inner` on the left, `inner` by `own` on the right.
-
-    It is copied only where BLAS could not read it in place, and then so that `own` is walked last if `own_last`. The
-    memory of its elements is lent until `release`.
-    """
-
-    def __init__(
-        self,
-        space: Space,
-        scratch: Scratch,
-        side: int,
-        axes: tuple[Sequence[int], Sequence[int], Sequence[int]],
-        own_last: bool,
-        left: bool,
-    ):
-        lead, own, inner = axes
-        self.side, self.scratch = side, scratch
-        self.program = Program(space, scratch, [side])
-        shape = self.program.shapes[side]
-        full = tuple(1 if a in lead and shape[a] == 1 else e for a, e in enumerate(space.extents))
-        unused = [a for a in range(len(full)) if a not in (*lead, *own, *inner)]
-        full = tuple(1 if a in unused else e for a, e in enumerate(full))
-        last = (*inner, *own) if own_last else (*own, *inner)
-        self.order = (*unused, *lead, *last)
-        self.unpacked = tuple(full[a] for a in self.order)
-        sizes = [prod(full[a] for a in group) for group in ((inner, own) if own_last else (own, inner))]
-        self.packed = (*(full[a] for a in lead), *sizes)
-        self.transposed = own_last == left
-        self.full = None if full == shape else full
-        # Memory for a copy. Whether it is needed shows when there is a value: until then it costs nothing.
-        self.copy = scratch.take(self.packed, space.code[side].dtype.numpy)
-        self.in_place: bool | None = None
-
-    def release(self) -> None:
-        self.program.release()
-        self.scratch.give(self.copy)
-
-    def __call__(self, buffers: Buffers) -> np.ndarray:
-        value = self.program.values(buffers)[self.side]
-        if self.full is not None:
-            value = np.broadcast_to(value, self.full)
-        value = value.transpose(self.order)
-        if self.in_place is None:
-            flat = value.reshape(self.packed)
-            self.in_place = bool(np.may_share_memory(flat, value)) and _readable(flat)
-        if self.in_place:
-            flat = value.reshape(self.packed)
-        else:
-            flat = self.copy
-            np.copyto(flat.reshape(self.unpacked), value)
-        return flat.swapaxes(-1, -2) if self.transposed else flat
-
-
-def _readable(array: np.ndarray) -> bool:
-    """Whether BLAS can read the last two axes where they are: one of them dense, the other further apart than that."""
-    (rows, columns), (across, along), size = array.shape[-2:], array.strides[-2:], array.itemsize
-    return (along == size and across >= columns * size) or (across == size and along >= rows * size)
+                np.matmul(x, y, into)
+            if into is total:
+                continue
+            if self.summed and not number:
+                np.add.reduce(into, self.summed, out=total)
+            else:
+                np.add(total, np.add.reduce(into, self.summed) if self.summed else into, total)

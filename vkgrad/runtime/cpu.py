@@ -5,6 +5,7 @@ Memory is a NumPy array of bytes. A run is over when `submit` returns.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,21 @@ from vkgrad.errors import OutOfDeviceMemoryError
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node
 from vkgrad.runtime.device import Job, Use
-from vkgrad.runtime.scratch import Scratch
+from vkgrad.runtime.lanes import Lanes
+from vkgrad.runtime.one_thread import OneThread
 from vkgrad.runtime.twin import prepare
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
+
+MOST_LANES = 8  # the interpreter is held between NumPy's calls, which keeps more of them from running side by side
 
 
 class CpuExecutable:
     """A plan with a closure per kernel."""
 
-    def __init__(self, plan: Plan, scratch: Scratch) -> None:
+    def __init__(self, plan: Plan, lanes: Lanes) -> None:
         self.plan = plan
-        self.kernels = [prepare(kernel, scratch) for kernel in plan.kernels]
+        self.kernels = [prepare(kernel, lanes) for kernel in plan.kernels]
 
 
 class CpuDevice:
@@ -38,7 +42,7 @@ class CpuDevice:
 
     def __init__(self) -> None:
         self.arena = np.empty(0, np.uint8)
-        self.scratch = Scratch()
+        self.lanes = Lanes(min(os.cpu_count() or 1, MOST_LANES))
 
     def __repr__(self) -> str:
         return "<cpu device: NumPy>"
@@ -66,7 +70,7 @@ class CpuDevice:
         return self.arena
 
     def prepare(self, plan: Plan) -> CpuExecutable:
-        return CpuExecutable(plan, self.scratch)
+        return CpuExecutable(plan, self.lanes)
 
     def record(self, job: Job) -> CpuRecording:
         return CpuRecording(self, job)
@@ -75,7 +79,7 @@ class CpuDevice:
         """There is nothing to keep."""
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        self.lanes.close()
 
 
 class CpuRecording:
@@ -109,7 +113,7 @@ class CpuRecording:
     def submit(self, before: CpuRecording | None = None) -> None:
         if before is not None:
             before.submit()
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), OneThread():
             for run, buffers in self.runs:
                 run(buffers)
         for destination, source, size in self.job.copies:

@@ -37,10 +37,10 @@ class Space:
 
         reduced = tuple(place for place, axis in enumerate(order) if axis >= kernel.parallel)
         extents = tuple(kernel.extents[axis] for axis in order) or (1,)
-        return cls(_relaid(kernel.code, arranged), _relaid(kernel.stores, arranged), extents, reduced)
+        return cls(relaid(kernel.code, arranged), relaid(kernel.stores, arranged), extents, reduced)
 
     def within(self, region: Region) -> Space:
-        return Space(_relaid(self.code, region.of), _relaid(self.stores, region.of), region.counts, self.reduced)
+        return Space(relaid(self.code, region.of), relaid(self.stores, region.of), region.counts, self.reduced)
 
     @property
     def terms(self) -> int:
@@ -78,5 +78,6 @@ def _widened(guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
     return tuple(replace(g, coefficients=(0,)) for g in guards)
 
 
-def _relaid(items: Sequence[Any], move: Callable[[Layout], Layout]) -> tuple[Any, ...]:
+def relaid(items: Sequence[Any], move: Callable[[Layout], Layout]) -> tuple[Any, ...]:
+    """Instructions or stores with each layout moved."""
     return tuple(replace(item, layout=move(item.layout)) if hasattr(item, "layout") else item for item in items)

@@ -28,7 +28,8 @@ class Program:
     """The calls that compute `roots` (or everything that is stored) over a space.
 
     `given` are instructions whose arrays the caller supplies to `values`. The arrays of `roots` are lent until
-    `release`. Memory comes from `scratch`: a value's is used again after its last use.
+    `release`; `innermost` is an axis that whoever reads them walks last. Memory comes from `scratch`: a value's is used
+    again after its last use.
     """
 
     def __init__(
@@ -37,8 +38,9 @@ class Program:
         scratch: Scratch,
         roots: Sequence[int] | None = None,
         given: Mapping[int, tuple[int, ...]] | None = None,
+        innermost: int | None = None,
     ):
-        self.space, self.scratch = space, scratch
+        self.space, self.scratch, self.innermost = space, scratch, innermost
         self.static: dict[int, np.ndarray] = {}
         self.steps: list[Step] = []
         self.shapes = space.shapes(given)
@@ -167,8 +169,8 @@ class Program:
         return self.lent[index]
 
     def _load(self, index: int, load: Load) -> None:
-        read = reader(load.slot, load.layout, load.dtype.numpy, load.fill)
-        if _runs_short(load.layout):
+        read = reader(load.slot, load.layout, load.dtype.numpy, load.fill, self.innermost)
+        if _runs_short(load.layout) and self.last[index] < len(self.space.code):
             copy, copyto = self._memory(index), np.copyto
 
             def step(registers: Registers, buffers: Buffers) -> None:

@@ -11,24 +11,31 @@ from math import prod
 
 from vkgrad.runtime.access import Buffers, parts
 from vkgrad.runtime.blas import Contraction
+from vkgrad.runtime.lanes import Lanes, shares
 from vkgrad.runtime.nest import Space
 from vkgrad.runtime.overlap import overlapping
 from vkgrad.runtime.program import Program
 from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Kernel
 
-LARGEST_VALUE = 4 << 20  # elements of the largest array that a part of a nest computes; a few such live at once
-MOST_KEPT = 16  # parts of a nest whose programs are kept; those of a longer list are made anew in each run
+LARGEST_VALUE = 1 << 18  # elements of the largest array that a part of a nest computes: half of a second-level cache
+MOST_KEPT = 64  # parts of a nest whose programs are kept; those of a longer list are made anew in each run
 FEW_TERMS = 64  # up to here the reduced axes come first: arrays of many places are then joined, not many short rows
 
 
-def prepare(kernel: Kernel, scratch: Scratch | None = None) -> Callable[[Buffers], None]:
+def prepare(kernel: Kernel, lanes: Lanes | None = None) -> Callable[[Buffers], None]:
     """A function that runs `kernel` on flat arrays, one per slot.
 
-    Functions made with one `scratch` must not run at the same time. A boolean array is `np.bool_`; every array has
+    Functions made with the same `lanes` must not run at the same time. A boolean array is `np.bool_`; every array has
     exactly the type that the kernel says. Stores may alias loads of the same places.
     """
-    scratch = scratch or Scratch()
+    lanes = lanes or Lanes()
+    runs = [alone(*share) for share in zip(shares(kernel, lanes.count), lanes.scratches, strict=False)]
+    return runs[0] if len(runs) == 1 else lanes.together(runs)
+
+
+def alone(kernel: Kernel, scratch: Scratch) -> Callable[[Buffers], None]:
+    """The same in the thread that calls it."""
     if kernel.product is not None:
         return overlapping(kernel, scratch) or Contraction(kernel, scratch)
     order = list(range(len(kernel.extents)))
