@@ -35,8 +35,7 @@ static void copy_bytes(char* target, const char* source, size_t count) {
         }
     }
     std::memcpy(target, source, part);
-    for (std::thread& helper : helpers)
-        helper.join();
+    for (std::thread& helper : helpers) helper.join();
 }
 
 static void write(Buffer& buffer, const py::object& data, uint64_t offset) {
