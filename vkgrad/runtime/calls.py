@@ -52,16 +52,20 @@ def selection(mask: tuple[int, ...], bits: np.dtype, scratch: Scratch) -> Call:
 
     The result may be written over the second operand, not over the third.
     """
-    chosen = scratch.take(mask, bits)  # all bits where the mask holds, none elsewhere
-    scratch.give(chosen)  # nobody else computes during the call
+    narrow, chosen = scratch.take(mask, np.dtype(np.int8)), scratch.take(mask, bits)
+    scratch.give(narrow)  # nobody else computes during the call
+    scratch.give(chosen)
     copyto, negative, xor, both = np.copyto, np.negative, np.bitwise_xor, np.bitwise_and
 
     def select(condition: np.ndarray, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        copyto(chosen, condition)
-        negative(chosen, chosen)
+        negative(condition.view(np.int8), narrow)
+        copyto(chosen, narrow)  # all bits where the condition holds, none elsewhere
         x, y, into = x.view(bits), y.view(bits), out.view(bits)
         if y.size == 1 and not y.item():
             both(x, chosen, into)
+        elif x.size < out.size and y.size < out.size:
+            both(xor(x, y), chosen, into)
+            xor(into, y, into)
         else:
             xor(x, y, into)
             both(into, chosen, into)
