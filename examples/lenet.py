@@ -1,6 +1,6 @@
 """Train LeNet-5 on photographs of clothing (Fashion-MNIST) and measure it on the official test images.
 
-    python examples/lenet.py                       # on software Vulkan a part of the images, about five minutes
+    python examples/lenet.py                       # on software Vulkan a part of the images, a minute or two
     python examples/lenet.py --full --epochs 5     # everything, for a GPU
     python examples/lenet.py --device cpu --full   # everything, with NumPy
 
@@ -18,7 +18,7 @@ import numpy as np
 import vkgrad as vg
 from vkgrad import nn
 
-SOFTWARE_SUBSET = 30_000  # images that software Vulkan on two cores trains on in a few minutes
+SOFTWARE_SUBSET = 30_000  # images that software Vulkan on two cores trains on in about a minute
 COUNTED_STEP = 10  # late enough that everything is compiled and allocated
 TEST_BATCH = 500
 
@@ -79,8 +79,8 @@ def train(model: nn.Module, data: vg.data.Split, epochs: int, batch: int, lr: fl
         losses.append(float(in_flight))
     assert counts is not None
     print(
-        f"one step: {counts.dispatches} dispatches, {counts.barriers} barriers, {counts.submissions} submissions, "
-        f"{counts.bytes_uploaded} bytes uploaded, {counts.bytes_downloaded} bytes downloaded"
+        f"one step: dispatches {counts.dispatches}, barriers {counts.barriers}, submissions {counts.submissions}, "
+        f"bytes uploaded {counts.bytes_uploaded}, bytes downloaded {counts.bytes_downloaded}"
     )
     return losses
 
@@ -141,7 +141,8 @@ def main() -> None:
     if subset is None and device.software and not options.full:
         subset = SOFTWARE_SUBSET
         print(
-            f"Vulkan runs in software here, so only {subset:,} of {len(data.train):,} images are used; --full takes all"
+            f"Vulkan runs in software here: only {subset:,} of {len(data.train):,} images are used; --full uses all. "
+            "The first step compiles its shaders, which takes seconds."
         )
     images = data.train if subset is None else data.train.first(subset)
     print(f"{data.origin}: {len(images):,} images to train on, {len(data.test):,} to test on; device: {device.name}")

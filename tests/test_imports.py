@@ -10,7 +10,7 @@ import pytest
 
 # From the bottom up. A module may import from its own group or from one above its line here, never below.
 LAYERS = (
-    ("errors", "config", "counters"),
+    ("errors", "config", "counters", "notice"),
     ("ir",),
     ("ops",),
     ("autodiff",),

@@ -48,7 +48,11 @@ def test_fifty_steps_have_the_same_bits_recorded_or_not(kind: str) -> None:
 
 def test_another_process_computes_the_same_bits() -> None:
     root = Path(__file__).resolve().parents[1]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)]), "PYTHONWARNINGS": "ignore"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)]),
+        "PYTHONWARNINGS": "ignore",
+    }
     texts = [
         subprocess.run(
             [sys.executable, "-m", "tests.models", "mlp", "10", mode],

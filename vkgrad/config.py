@@ -281,9 +281,13 @@ def _accept(changes: Mapping[str, object]) -> dict[str, Any]:
     return {name: SWITCHES[name].accept(value) for name, value in changes.items()}
 
 
+# Read by the native runtime when it looks for Vulkan's loader, so it is no switch: nothing else ever asks.
+LOADER_VARIABLE = "VKGRAD_LIBVULKAN"
+
+
 def unknown_variables() -> list[str]:
     """Variables of the environment that look like switches of vkgrad and are none: a typing error that does nothing."""
-    known = {switch.variable for switch in SWITCHES.values()}
+    known = {LOADER_VARIABLE, *(switch.variable for switch in SWITCHES.values())}
     return sorted(name for name in os.environ if name.startswith("VKGRAD_") and name not in known)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, fields
 
 
@@ -69,16 +70,17 @@ def count(**amounts: int) -> None:
 def count_host(op: str, ndim: int, dtype: str, size_bytes: int) -> None:
     """One node that ran on the host."""
     count(host_nodes=1, host_bytes=size_bytes)
-    for region in (_total, *_open_regions()):
-        entry = region.host_by_op.setdefault((op, ndim, dtype), [0, 0])
-        entry[0] += 1
-        entry[1] += size_bytes
+    with _lock:
+        for region in (_total, *_open_regions()):
+            entry = region.host_by_op.setdefault((op, ndim, dtype), [0, 0])
+            entry[0] += 1
+            entry[1] += size_bytes
 
 
 def stats() -> Counts:
     """Counters since the start of the process, as a copy."""
     with _lock:
-        return Counts(**{f.name: getattr(_total, f.name) for f in fields(_total)})
+        return deepcopy(_total)
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from vkgrad.ir import node as node_module
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import Family
+from vkgrad.notice import notice
 from vkgrad.ops.sources import leaf
 from vkgrad.ops.views import alias
 from vkgrad.runtime.device import Device, Job, Memory, Recording
@@ -323,9 +324,7 @@ def _host_nodes(targets: Sequence[Node], own: Device) -> None:
         if node in values or node.op.family is Family.LEAF or own.refuses(node) is None:
             continue
         if config.host == "warn":
-            import warnings
-
-            warnings.warn(f"{node.op.name} runs on the host: {own.refuses(node)}", stacklevel=4)
+            notice(f"{node.op.name} runs on the host: {own.refuses(node)}")
         arrays = [read_value(source) for source in node.inputs]
         with np.errstate(all="ignore"):
             result = np.asarray(node.op.numpy(*arrays, **node.attributes), node.dtype.numpy)

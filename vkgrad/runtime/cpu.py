@@ -75,9 +75,6 @@ class CpuDevice:
     def record(self, job: Job) -> CpuRecording:
         return CpuRecording(self, job)
 
-    def save_cache(self) -> None:
-        """There is nothing to keep."""
-
     def close(self) -> None:
         self.lanes.close()
 

@@ -55,7 +55,9 @@ class Recording(Protocol):
 class Device(Protocol):
     name: str
     kind: str  # "vulkan" or "cpu"
+    software: bool  # Vulkan that runs on the CPU
     max_buffers: int  # buffers one kernel may bind
+    largest_binding: int  # bytes of one buffer that a kernel can see
     width: Width | None  # how much it wants to do at once
 
     def refuses(self, node: Node) -> str | None:

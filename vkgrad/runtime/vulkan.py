@@ -11,7 +11,6 @@ import atexit
 import hashlib
 import struct
 import sys
-import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,10 +26,11 @@ from vkgrad.codegen.rows import Limits
 from vkgrad.codegen.tune import Tuner
 from vkgrad.config import config
 from vkgrad.counters import count
-from vkgrad.errors import DeviceLostError, OutOfDeviceMemoryError
+from vkgrad.errors import DeviceLostError, NoDeviceError, NoDriverError, OutOfDeviceMemoryError
 from vkgrad.ir.dtypes import DType, float64
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family
+from vkgrad.notice import notice
 from vkgrad.runtime import _native
 from vkgrad.runtime.device import Job, Use
 from vkgrad.runtime.measure import measure
@@ -53,7 +53,10 @@ class VulkanDevice:
     kind = "vulkan"
 
     def __init__(self, index: int | None = None) -> None:
-        self.native = _native.Device(index)
+        try:
+            self.native = _native.Device(index)
+        except (NoDriverError, NoDeviceError) as error:
+            raise type(error)(f"{error}; or do without Vulkan: VKGRAD_DEVICE=cpu runs everything in NumPy") from None
         self.forks = _native.forks()
         info = self.info = self.native.info
         limits = info["limits"]
@@ -79,14 +82,12 @@ class VulkanDevice:
         name = f"pipelines-{info['vendor_id']:x}-{info['device_id']:x}-{info['driver_version']:x}.bin"
         self.cache_file = config.cache_dir / name
         self.native.load_cache(str(self.cache_file))
-        atexit.register(
-            self.save_cache
-        )  # after the native part's own registration, so it runs before its devices close
+        # After the native part's own registration, so that it runs before the native devices close.
+        atexit.register(self.save_cache)
         if self.software:
-            warnings.warn(
+            notice(
                 f"vkgrad runs on {self.name}, Vulkan in software: correct, but slower than NumPy. "
-                "VKGRAD_DEVICE=cpu is the fast choice on a machine without a GPU.",
-                stacklevel=2,
+                "VKGRAD_DEVICE=cpu is the fast choice on a machine without a GPU."
             )
 
     def __repr__(self) -> str:
@@ -174,11 +175,6 @@ class VulkanDevice:
     # ---- running
     def record(self, job: Job) -> VulkanRecording:
         return VulkanRecording(self, job)
-
-    def close(self) -> None:
-        atexit.unregister(self.save_cache)
-        self.save_cache()
-        self.native.close()
 
 
 class VulkanRecording:
