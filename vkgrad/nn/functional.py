@@ -134,7 +134,7 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -
     """Set each element to 0 with probability `p` and divide the others by 1 - p, so that the mean stays.
 
     Args:
-        key: decides the mask; the next one of the global seed if None, which a compiled function would draw only once.
+        key: decides the mask; the next one of the sequence that `vkgrad.manual_seed` starts if None.
 
     Raises:
         ShapeError: `p` is not a probability.

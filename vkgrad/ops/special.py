@@ -97,7 +97,7 @@ def _turns_to_half(x: Any) -> Any:
 
 
 def _lgamma_positive(x: Any) -> Any:
-    z, shift = np.minimum(x, 10.0), 0.0
+    z = np.minimum(x, 10.0)
     # below 1.5: lgamma(x) = lgamma(x + 1) - log(x), arranged so that the argument of the polynomial is exact
     low = np.where(x < 0.5, z, z - 1)
     small = low * _polynomial(_LGAMMA, np.minimum(low, 1.0)) - np.log1p(low) - np.where(x < 0.5, np.log(z), 0.0)
@@ -106,7 +106,7 @@ def _lgamma_positive(x: Any) -> Any:
         step = z > 3
         z = np.where(step, z - 1, z)
         product = np.where(step, product * z, product)
-    middle = (z - 2) * _polynomial(_LGAMMA, z - 2) + np.log(product) + shift
+    middle = (z - 2) * _polynomial(_LGAMMA, z - 2) + np.log(product)
     inverse = 1 / np.maximum(x, 8.0)
     series = sum(b / (2 * k * (2 * k - 1)) * inverse ** (2 * k - 1) for k, b in enumerate(_BERNOULLI, 1))
     far = x * (np.log(x) - 1) - 0.5 * np.log(x) + 0.5 * log(2 * pi) + series
