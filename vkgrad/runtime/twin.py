@@ -14,6 +14,7 @@ from vkgrad.runtime.blas import Contraction
 from vkgrad.runtime.lanes import Lanes, shares
 from vkgrad.runtime.nest import Space
 from vkgrad.runtime.overlap import overlapping
+from vkgrad.runtime.padding import passes
 from vkgrad.runtime.program import Program
 from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Kernel
@@ -46,8 +47,11 @@ def alone(kernel: Kernel, scratch: Scratch) -> Callable[[Buffers], None]:
 
 def in_parts(space: Space, scratch: Scratch) -> Callable[[Buffers], None]:
     """Runs a space as a whole, or where its values are large, part after part."""
-    largest = [max(extents) for extents in zip(*space.shapes(), strict=True)]
-    size = max(prod(shape) for shape in space.shapes())
+    shapes = space.shapes()
+    by_term = [i for i in range(len(space.code)) if passes(space, i) is not None]  # these have no array for all terms
+    computed = [shapes[i] for i in space.needs([store.value for store in space.stores], cut=by_term)]
+    largest = [max(extents) for extents in zip(*computed, strict=True)]
+    size = max(map(prod, computed))
     if size <= LARGEST_VALUE:
         return Program(space, scratch)
     parallel = [axis for axis in range(len(space.extents)) if axis not in space.reduced]
