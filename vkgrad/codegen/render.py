@@ -10,9 +10,9 @@ from typing import Any
 
 import jinja2
 
-from vkgrad.codegen.expressions import Expressions, closure
+from vkgrad.codegen.expressions import Expressions, closure, literal
 from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size, mnk
-from vkgrad.schedule.kernel import Gather, Kernel, Literal, Load, Reduce
+from vkgrad.schedule.kernel import Compute, Gather, Kernel, Literal, Load, Reduce
 
 
 @dataclass(frozen=True)
@@ -194,6 +194,17 @@ class View:
 
 
 @dataclass
+class Fetch:
+    """A load whose value is needed later: `name` is what it is called then, if `condition` held, and else `fill`."""
+
+    name: str
+    type: str
+    condition: str
+    element: str  # with a place for `inside`, which must hold for the address to be taken
+    fill: str
+
+
+@dataclass
 class Operand:
     """One side of a product, for tiled templates: sums that are constant along K are worked out before the loop."""
 
@@ -202,6 +213,9 @@ class Operand:
     fixed: list[tuple[str, str]]  # (array name, expression over the operand's own coordinates)
     along_k: list[tuple[str, str]]  # (name, expression over the coordinates of K)
     value: list[str]  # lines that define `name`_value from `fixed`[t] and `along_k`
+    fetches: list[Fetch]  # the same in two steps: what is loaded first ...
+    finish: list[str]  # ... and the lines that make `name`_value of it, if they can do without addresses
+    in_two_steps: bool
 
 
 @dataclass
@@ -295,11 +309,11 @@ class ProductView:
             load = self.view.kernel.code[index]
             assert isinstance(load, Load)
             along = "".join(f" + {sum_name}" for sum_name, _ in side.along_k)
-            element = f"b{load.slot}_four[uint({side.fixed[0][0]}[t]{along}) >> 2]"
+            element = f"b{load.slot}_four[k_inside ? uint({side.fixed[0][0]}[t]{along}) >> 2 : 0u]"
         return Staged(
             side, group, f"{group}_first", bound, dense, wide, rows // 4 + 1, unit_rows, unit_k, lanes_rows, lanes_k,
             row_units // lanes_rows, k_units // lanes_k,
-            table=dense == "own" and len(self.k_axes) > 1 and bool(side.along_k), wide_element=element,
+            table=dense == "own" and len(self.k_axes) > 1 and 0 < len(side.along_k) <= 4, wide_element=element,
         )  # fmt: skip
 
     def _operand(self, name: str, root: int, own: list[int]) -> Operand:
@@ -309,6 +323,9 @@ class ProductView:
         fixed: list[tuple[str, str]] = []
         along: list[tuple[str, str]] = []
         lines: list[str] = []
+        fetches: list[Fetch] = []
+        finish: list[str] = []
+        in_two_steps = True
         names: dict[int, str] = {}
         for index in closure(kernel, [root]):
             instruction = kernel.code[index]
@@ -327,11 +344,19 @@ class ProductView:
                     else:
                         along.append((f"{base}_k", move))
                         sums.append(f"{base}[t] + {base}_k")
-            if isinstance(instruction, Literal):
-                lines += text.statements(index, names, coordinates, name=names[index])
+            defined = text.statements(index, names, coordinates, parts=sums, name=names[index])
+            lines += defined
+            if isinstance(instruction, Load):
+                assert sums is not None
+                address, condition = text.guards(index, instruction.layout, sums)
+                dtype = instruction.dtype
+                element = text.element(instruction.slot, dtype, f"{{inside}} ? {address} : 0")
+                fill = literal(instruction.fill, dtype)
+                fetches.append(Fetch(names[index], dtype.glsl, condition, element, fill))
             else:
-                lines += text.statements(index, names, coordinates, parts=sums, name=names[index])
-        return Operand(name, kernel.code[root].dtype.glsl, fixed, along, lines)
+                finish += defined
+                in_two_steps &= isinstance(instruction, (Literal, Compute))
+        return Operand(name, kernel.code[root].dtype.glsl, fixed, along, lines, fetches, finish, in_two_steps)
 
     def finish(self) -> list[str]:
         """Lines after the sum for one output element, which is called v{reduce}: epilogue and stores."""

@@ -1,12 +1,14 @@
 """The table of ways to compute a kernel: each row names a template, when it applies, and its parameters.
 
-The first row that applies is taken, so faster rows come first and the last row always applies. A row's choice, and
-every parameter that decides the order of a sum, depends only on sizes and on the device, never on what else was fused
-in: the same sum has the same bits in whichever kernel it is computed. (Layouts may decide which invocation loads what.)
+Of the rows that apply, the one with the least estimated time is taken; of equals the first, so faster rows come first,
+and the last row always applies. A row's choice, and every parameter that decides the order of a sum, depends only on
+sizes and on the device, never on what else was fused in: the same sum has the same bits in whichever kernel it is
+computed. (Layouts may decide which invocation loads what.)
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -47,6 +49,7 @@ class Row:
 
     parameters(kernel, limits) gives the template's parameters; `groups(kernel, parameters)` the number of workgroups.
     variants(kernel, limits) gives changes of these parameters that are worth measuring too (see `vkgrad.codegen.tune`).
+    `estimate_us` is about how long it takes, for rows between which sizes must decide.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Row:
     groups: Callable[[Kernel, dict[str, Any]], int]
     reason: str
     variants: Callable[[Kernel, Limits], Iterable[dict[str, Any]]] = lambda kernel, limits: ()
+    estimate_us: Callable[[Kernel, Limits], float] = lambda kernel, limits: 0.0
 
 
 def _ceil(a: int, b: int) -> int:
@@ -207,17 +211,25 @@ def _software_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
         "tm": tm, "tn": tn, "lanes_m": lanes if side == "m" else 1, "lanes_n": lanes if side == "n" else 1,
         "lanes_k": max(lanes, least_k) if side == "k" else least_k, "unroll": unroll,
         "broadcast": {"m": "right", "n": "left", "k": ""}[side] if limits.broadcast else "", "k_fastest": False,
-        "lane_axis": None,
+        "nested": False,
     }  # fmt: skip
 
 
-def _gpu_tile(
-    kernel: Kernel, limits: Limits, most_m: int = 4, most_n: int = 8, busy: int = 1 << 15, widest: int = 256
-) -> dict[str, Any]:
+def _gpu_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
     """Small enough tiles for `busy` invocations, of which up to `widest` share one tile's K where M and N are too
-    little."""
+    little. Larger tiles load less, and serve where there is work for all anyway."""
     b, m, n, k = mnk(kernel)
     size_bytes = _product_dtype(kernel).size_bytes
+    busy, widest = 1 << 15, 256
+
+    def fill(most_m: int, most_n: int) -> int:
+        return b * _ceil(m, most_m) * _ceil(n, most_n)
+
+    most_m, most_n = 4, 8 if k >= 400 or fill(4, 8) * 4 >= busy else 4
+    if n > 8 and fill(8, 8) >= busy:
+        most_m = 8
+    elif k >= 4096 and fill(8, 8) * 64 >= busy:
+        most_m, most_n, widest = 8, 8, 64
 
     def most_lanes(tm: int, tn: int) -> int:
         room = limits.shared_bytes // (tm * tn * size_bytes)
@@ -241,23 +253,12 @@ def _gpu_tile(
     lanes_n = 1
     while lanes_n < lanes and lanes_n * tn < n:
         lanes_n *= 2
-    k_fastest = lanes_k > 1 and "k" in (_dense(kernel, "left"), _dense(kernel, "right"))
     return {
         "tm": tm, "tn": tn, "lanes_m": lanes // lanes_n, "lanes_n": lanes_n, "lanes_k": lanes_k,
-        "unroll": 2 if k >= lanes_k * 4 else 1, "broadcast": "", "k_fastest": k_fastest,
-        "lane_axis": _lane_axis(kernel, lanes_k, k_fastest),
+        "unroll": 2 if k >= lanes_k * 4 else 1, "broadcast": "",
+        "k_fastest": lanes_k > 1 and "k" in (_dense(kernel, "left"), _dense(kernel, "right")),
+        "nested": lanes_k == 1,
     }  # fmt: skip
-
-
-def _lane_axis(kernel: Kernel, lanes: int, last_only: bool) -> int | None:
-    """The axis of K along which `lanes` lanes lie, each going through the others in whole; None where none divides.
-
-    Lanes that load neighbouring elements stay along the last axis.
-    """
-    axes = list(reversed(_groups_of_axes(kernel)["k"]))
-    if len(axes) <= 1:
-        return axes[0] if axes else -1
-    return next((axis for axis in (axes[:1] if last_only else axes) if kernel.extents[axis] % lanes == 0), None)
 
 
 def _tile_groups(kernel: Kernel, p: dict[str, Any]) -> int:
@@ -265,12 +266,31 @@ def _tile_groups(kernel: Kernel, p: dict[str, Any]) -> int:
     return b * _ceil(m, p["tm"] * p["lanes_m"]) * _ceil(n, p["tn"] * p["lanes_n"])
 
 
-def shared_row(
-    name: str, bm: int, bn: int, bk: int, tm: int, tn: int, slices: int = 1, reason: str = ""
-) -> Row:
-    """A row of `contract_shared`, for products that fill a GPU with its tiles and leave little of a tile unused."""
+# What estimates assume of a large GPU, as fitted to an H200: its processors, what a dispatch costs in any case, and
+# how many instructions of 32 lanes each they start in a microsecond.
+PROCESSORS = 132
+DISPATCH_US = 4.0
+STARTS_PER_US = PROCESSORS * 4 * 1900
+
+
+def _tile_us(kernel: Kernel, limits: Limits) -> float:
+    """A GPU's time by `contract_tiled`: loads with their addresses cost ten instructions each, results twenty."""
+    if limits.software or kernel.product is None:
+        return 0.0
+    p = _gpu_tile(kernel, limits)
+    tm, tn, lanes = p["tm"], p["tn"], p["lanes_k"]
+    steps = _ceil(mnk(kernel)[3], lanes)
+    step = tm * tn + 10 * (tm + tn) + (15 if p["nested"] else 60)
+    finish = (20 + (20 if lanes > 1 else 0)) * tm * tn + 30 * (tm + tn)
+    warps = _tile_groups(kernel, p) * p["lanes_m"] * p["lanes_n"] * lanes / 32
+    return DISPATCH_US + max(warps * (steps * step + finish) / STARTS_PER_US, steps * 0.15)
+
+
+def shared_row(name: str, bm: int, bn: int, bk: int, tm: int, tn: int, slices: int, tflop_s: float, reason: str) -> Row:
+    """A row of `contract_shared`, of which a GPU that is full of such tiles does `tflop_s`."""
     threads = (bm // tm) * (bn // tn) * slices
-    need_bytes = 2 * bk * (bm + 4 + bn + 4) * 4 + 64 * bk + (threads * tm * tn * 4 if slices > 1 else 0)
+    # Two stages, in their place what slices hand over, and sums of up to four addresses and guards a side.
+    need_bytes = max(2 * bk * (bm + 4 + bn + 4) * 4, threads * tm * tn * 4 if slices > 1 else 0) + 64 * bk
 
     def tiles(kernel: Kernel) -> int:
         b, m, n, _ = mnk(kernel)
@@ -281,7 +301,7 @@ def shared_row(
             return False
         b, m, n, k = mnk(kernel)
         fits = limits.max_invocations >= threads and limits.shared_bytes >= need_bytes
-        return fits and k >= 2 * bk and tiles(kernel) >= 128 and 3 * b * m * n >= 2 * tiles(kernel) * bm * bn
+        return fits and k >= bk and tiles(kernel) >= 32 and 2.5 * b * m * n >= tiles(kernel) * bm * bn
 
     def parameters(kernel: Kernel, limits: Limits) -> dict[str, Any]:
         dense = {f"dense_{side}": _dense(kernel, side) for side in ("left", "right")}
@@ -292,12 +312,22 @@ def shared_row(
             "wide_store": store if slices == 1 or store == "n" else "",
         }  # fmt: skip
 
-    return Row(name, "contract_shared.comp.j2", applies, parameters, lambda kernel, p: tiles(kernel), reason)
+    def estimate_us(kernel: Kernel, limits: Limits) -> float:
+        # Of one or two rounds of tiles, one that is not full takes as long as the other.
+        rounds = tiles(kernel) / PROCESSORS
+        rounds = math.ceil(rounds) if rounds <= 2 else rounds + 0.25
+        steps = _ceil(mnk(kernel)[3], bk) + 1
+        return DISPATCH_US + rounds * PROCESSORS * 2 * bm * bn * bk * steps / (tflop_s * 1e6)
+
+    def groups(kernel: Kernel, p: dict[str, Any]) -> int:
+        return tiles(kernel)
+
+    return Row(name, "contract_shared.comp.j2", applies, parameters, groups, reason, estimate_us=estimate_us)
 
 
 # ---- variants: what the tuner measures beside a row's own parameters
 # The parameters that decide the order of a sum; two ways of one template that agree in these have the same bits.
-ORDERING = ("lanes", "lanes_k", "lane_axis", "slices")
+ORDERING = ("lanes", "lanes_k", "slices")
 
 
 def _serial_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
@@ -333,23 +363,57 @@ def _tile_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
     if not limits.software:  # there lanes along K are a side of the vector, or as many as its trips need
         for lanes_k in (own["lanes_k"] // 2, own["lanes_k"] * 2, own["lanes_k"] * 4):
             if 1 <= lanes_k <= k:
-                axis = _lane_axis(kernel, lanes_k, own["k_fastest"])
-                changes.append({"lanes_k": lanes_k, "lane_axis": axis, "unroll": 2 if k >= lanes_k * 4 else 1})
+                changes.append({"lanes_k": lanes_k, "nested": lanes_k == 1, "unroll": 2 if k >= lanes_k * 4 else 1})
     yield from (change for change in changes if fits(own | change))
+
+
+def _last_for_products(kernel: Kernel, limits: Limits) -> float:
+    return math.inf if kernel.product else 0.0
 
 
 ROWS: tuple[Row, ...] = (
     shared_row(
-        *("contract_shared_128", 128, 128, 8, 8, 8),
-        reason="to be measured",
+        *("contract_shared_128x128x16", 128, 128, 16, 8, 8, 1, 42.0),
+        "products that fill a GPU with such tiles: four multiply-adds a word from shared memory. H200: 42.2 TFLOP/s at "
+        "4096 cubed",
     ),
     shared_row(
-        *("contract_shared", 64, 64, 16, 4, 4),
-        reason="to be measured",
+        *("contract_shared_256x128", 256, 128, 8, 16, 8, 1, 39.5),
+        "as above, with less shared memory. H200: 39.5 TFLOP/s at 4096 cubed, and 38.0 by the row below",
     ),
     shared_row(
-        *("contract_shared_narrow", 128, 16, 16, 4, 4),
-        reason="to be measured",
+        *("contract_shared_128x128", 128, 128, 8, 8, 8, 1, 38.0),
+        "finer rounds than the row above. H200, 4096x4096x32: 41 us, and 48 by the row above",
+    ),
+    shared_row(
+        *("contract_shared_256x64", 256, 64, 8, 8, 8, 1, 38.0),
+        "convolutions of 64 channels. H200, 3x3 at 56x56: 288 us, its gradient of the data 343; 307 and 460 by 64x64",
+    ),
+    shared_row(
+        *("contract_shared_128x64", 128, 64, 16, 8, 4, 1, 33.0),
+        "between the rows around it. H200, 1024 cubed: 68.6 us",
+    ),
+    shared_row(
+        *("contract_shared_64x64", 64, 64, 16, 8, 4, 1, 34.0),
+        "products of a thousand rows and columns. H200, 1024 cubed: 67.8 us, 76.7 by 4x4 outputs an invocation, and "
+        "108 by 128x128",
+    ),
+    shared_row(
+        *("contract_shared_32x64", 32, 64, 32, 4, 4, 2, 25.0),
+        "layers of a perceptron, of which 64x64 makes too few tiles. H200, 2048x128x784: 21.3 us, and 32.1 by 64x64",
+    ),
+    shared_row(
+        *("contract_shared_32x32", 32, 32, 32, 4, 4, 4, 24.0),
+        "the same for smaller batches. H200, 256x400x120: 5.2 us, and 8.3 by register tiles",
+    ),
+    shared_row(
+        *("contract_shared_128x16", 128, 16, 16, 4, 4, 1, 15.0),
+        "convolutions with few channels: an address in the image is worked out once for 16 channels. H200, the second "
+        "of LeNet at batch 256: 14.1 us, and 23.6 by register tiles",
+    ),
+    shared_row(
+        *("contract_shared_16x64", 16, 64, 32, 4, 4, 4, 20.0),
+        "few rows. H200, 16x8192x1024: 18.9 us, and 25.9 by 32x64",
     ),
     Row(
         "contract_tiled",
@@ -360,8 +424,10 @@ ROWS: tuple[Row, ...] = (
         "register tiles without staging. lavapipe, a LeNet step at batch 64: these tiles take 0.35 of the time that "
         "8x8 with lanes along M take, and 0.7 of the time to compile; two steps of K a trip are 1.2 to 1.7 times "
         "as fast as one, handing the common operand around 1.15, lanes along K for gradients of few weights 3 to "
-        "10. GPUs (assumed): 32,768 invocations hide latency, and neighbours should load along K where K is dense",
+        "10. H200: 32,768 invocations hide latency; one loop an axis instead of divisions takes half the time (LeNet's "
+        "convolutions at batch 2048: 84 to 40 us, 133 to 63), tiles of 4x8 for 4x4 0.7 to 0.8",
         _tile_variants,
+        _tile_us,
     ),
     Row(
         "nest_serial",
@@ -372,6 +438,7 @@ ROWS: tuple[Row, ...] = (
         "one invocation per place: element-wise kernels and short reductions. lavapipe: workgroups of 64 take 0.7 of "
         "the time that 16 take, if there are enough for all cores. GPUs (assumed): 32 terms are worth a subgroup",
         _serial_variants,
+        _last_for_products,
     ),
     Row(
         "nest_shared",
@@ -382,12 +449,18 @@ ROWS: tuple[Row, ...] = (
         "one workgroup per place, its lanes sharing the terms; always applies. GPUs (assumed): 32 to 256 lanes, of "
         "four terms each if there are so many, 1,024 where places are few",
         _shared_variants,
+        _last_for_products,
     ),
 )
 
 
+def rows_for(kernel: Kernel, limits: Limits) -> list[Row]:
+    """Every row that applies, in the order in which they are preferred."""
+    return sorted((row for row in ROWS if row.applies(kernel, limits)), key=lambda row: row.estimate_us(kernel, limits))
+
+
 def choose(kernel: Kernel, limits: Limits) -> Row:
-    return next(row for row in ROWS if row.applies(kernel, limits))
+    return rows_for(kernel, limits)[0]
 
 
 def dispatch_size(groups: int, limits: Limits) -> tuple[int, int, int]:

@@ -20,7 +20,7 @@ from typing import Any
 from vkgrad.codegen.cache import DiskCache
 from vkgrad.codegen.kernel_class import KernelClass, class_of
 from vkgrad.codegen.render import template_folder
-from vkgrad.codegen.rows import ORDERING, ROWS, Limits, Row
+from vkgrad.codegen.rows import ORDERING, Limits, Row, rows_for
 from vkgrad.config import config
 from vkgrad.schedule.kernel import Kernel
 
@@ -57,14 +57,13 @@ class Record:
 
 
 def candidates(kernel: Kernel, limits: Limits) -> list[Row]:
-    """Every way to compute `kernel`: rows of the table in its order, each followed by its variants."""
+    """Every way to compute `kernel`: rows in the order of preference, each followed by its variants."""
     found: dict[tuple, Row] = {}
-    for row in ROWS:
-        if row.applies(kernel, limits):
-            for change in ({}, *row.variants(kernel, limits)):
-                way = changed(row, change)
-                parameters = way.parameters(kernel, limits)
-                found.setdefault((way.template, tuple(sorted(parameters.items()))), way)
+    for row in rows_for(kernel, limits):
+        for change in ({}, *row.variants(kernel, limits)):
+            way = changed(row, change)
+            parameters = way.parameters(kernel, limits)
+            found.setdefault((way.template, tuple(sorted(parameters.items()))), way)
     return list(found.values())
 
 

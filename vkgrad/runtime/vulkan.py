@@ -75,7 +75,7 @@ class VulkanDevice:
         )
         driver = f"{info['driver_name']} {info['driver_version']:x} {info['driver_info']}"
         self.tuner = Tuner(f"{self.name}; {driver}", self.limits, partial(measure, self))
-        self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16, 256)
+        self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16, 132)
         self.largest_binding = limits["max_storage_buffer_range"]
         self.arena: _native.Buffer | None = None
         self.pipelines: dict[tuple[str, tuple[int, ...]], _native.Pipeline] = {}

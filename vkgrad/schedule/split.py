@@ -26,7 +26,14 @@ LONGEST = 1 << 20
 
 
 # Below this many multiply-adds a second kernel costs more than a busy device gains.
-WORTH_SPLITTING = 5 * 10**7
+WORTH_SPLITTING = 15 * 10**6
+# Tiles in which contractions are done: rows, columns, and µs for a term of one tile a processor. Then what a kernel
+# that joins the parts and its barrier cost at least, and how many words it reads in a µs. All of an H200.
+TILES = ((64, 64, 0.032), (32, 64, 0.022))
+JOIN_US = 6.0
+JOINED_PER_US = 500_000
+# What is fused behind a sum is fused behind the join instead, and estimates err: so much must be gained.
+WORTH_A_KERNEL = 1.2
 
 
 class Width(NamedTuple):
@@ -35,7 +42,7 @@ class Width(NamedTuple):
     invocations   that keep it busy
     lanes         how many of them share the terms of one element
     terms         the fewest terms worth an invocation of their own
-    tiles         workgroups of 64x64 outputs that keep it busy, or 0 where contractions are not done in such tiles
+    tiles         tiles of a contraction that are done at once, or 0 where they are not done in such tiles
     """
 
     invocations: int
@@ -102,16 +109,34 @@ def _parts_of_product(
     right: Sequence[int],
     out: Sequence[int],
     terms: int,
+    longest: int,
     width: Width,
 ) -> int:
+    """Into how many parts to cut the longest label (of extent `longest`) of a contraction of `terms` terms."""
     shared = prod(extents[label] for label in out if label in left and label in right)
     m = prod(extents[label] for label in out if label not in right)
     n = prod(extents[label] for label in out if label not in left)
     if min(m, n) >= 48:
-        tiles = shared * -(-m // 64) * -(-n // 64)
-        worth = node.size * terms >= WORTH_SPLITTING
-        return max(1, min(width.tiles // tiles, terms // 128)) if worth else 1
-    return _parts(-(-node.size // 16), terms, width)  # register tiles of about 4x4
+        if node.size * terms < WORTH_SPLITTING or not width.tiles:
+            return 1
+
+        def time_us(parts: int) -> float:
+            product_us = min(_rounds(shared * parts, m, n, tile, width.tiles) for tile in TILES) * terms / parts
+            if parts == 1:
+                return product_us
+            return WORTH_A_KERNEL * (product_us + JOIN_US + parts * node.size / JOINED_PER_US)
+
+        return min((d for d in range(1, longest + 1) if longest % d == 0 and d * 128 <= max(terms, 128)), key=time_us)
+    lanes = min(width.lanes, 64)  # of register tiles of 8x8
+    tiles = shared * -(-m // 8) * -(-n // 8)
+    parts = min(width.invocations // (tiles * lanes), terms // (lanes * width.terms))
+    return _divisor(longest, parts) if parts >= 4 else 1
+
+
+def _rounds(batch: int, m: int, n: int, tile: tuple[int, int, float], at_once: int) -> float:
+    """µs a term, all tiles together: of one or two rounds of tiles, one that is not full takes as long as the other."""
+    rounds = batch * -(-m // tile[0]) * -(-n // tile[1]) / at_once
+    return tile[2] * (-(-rounds // 1) if rounds <= 2 else rounds + 0.25)
 
 
 def _contraction(node: Node, width: Width) -> Node:
@@ -123,7 +148,7 @@ def _contraction(node: Node, width: Width) -> Node:
         return node
     terms = prod(extents[label] for label in summed)
     label = max(summed, key=lambda n: extents[n])
-    parts = _divisor(extents[label], _parts_of_product(node, extents, left, right, out, terms, width))
+    parts = _parts_of_product(node, extents, left, right, out, terms, extents[label], width)
     if parts == 1:
         return node
     fresh = 1 + max(extents)

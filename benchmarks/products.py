@@ -1,0 +1,493 @@
+"""Matrix products and convolutions: every row of the table that applies, by the device's own clock, beside PyTorch.
+
+python -m benchmarks.products --shapes gemm,odd,lenet,resnet --device NVIDIA
+
+A product is checked against float64 at sampled places before its time counts. `plan` is what a user gets: the kernels
+that the scheduler makes of the product on this device (a long sum may be two), each by the row that is chosen. PyTorch
+runs in a process of its own, as CUDA graphs, with TF32 off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+
+TOLERANCE = 2e-5  # of the norm of the sampled places; f32 sums of 200,000 terms stay below 1e-5, TF32 would not
+TIMED_US = 15_000.0  # how long one candidate is timed, if it is not slower than that once
+WARM_US = 300_000.0  # an idle H200 takes about this long to reach its full clock
+PARTS = ("fwd", "dgrad", "wgrad")
+
+
+# ---- shapes
+@dataclass(frozen=True)
+class Gemm:
+    """batch x (m, k) @ (k, n); `form` says of either side whether it is stored transposed."""
+
+    m: int
+    n: int
+    k: int
+    form: str = "nn"
+    batch: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"gemm {f'{self.batch}x ' if self.batch > 1 else ''}{self.m}x{self.n}x{self.k} {self.form}"
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.batch * self.m * self.n * self.k
+
+    @property
+    def operands(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        left = (self.m, self.k) if self.form[0] == "n" else (self.k, self.m)
+        right = (self.k, self.n) if self.form[1] == "n" else (self.n, self.k)
+        lead = (self.batch,) if self.batch > 1 else ()
+        return (*lead, *left), (*lead, *right)
+
+    def node(self) -> tuple[Any, list[Any]]:
+        from vkgrad.ir.dtypes import float32
+        from vkgrad.ops.contraction import contract
+        from vkgrad.ops.sources import leaf
+
+        x, y = (leaf(shape, float32) for shape in self.operands)
+        lead = (3,) if self.batch > 1 else ()
+        left = (0, 1) if self.form[0] == "n" else (1, 0)
+        right = (1, 2) if self.form[1] == "n" else (2, 1)
+        return contract(x, y, (*lead, *left), (*lead, *right), (*lead, 0, 2)), [x, y]
+
+    def torch(self) -> Callable[[], Any]:
+        import torch
+
+        x, y = (torch.rand(shape, device="cuda") - 0.5 for shape in self.operands)
+        x = x.transpose(-1, -2) if self.form[0] == "t" else x
+        y = y.transpose(-1, -2) if self.form[1] == "t" else y
+        out = torch.empty((*x.shape[:-1], y.shape[-1]), device="cuda")
+        return lambda: torch.matmul(x, y, out=out)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """One part (forward, gradient of the data or of the weights) of a square convolution."""
+
+    part: str
+    batch: int
+    channels: int
+    size: int
+    outputs: int
+    kernel: int
+    stride: int = 1
+    padding: int = 0
+
+    @property
+    def name(self) -> str:
+        return (
+            f"{self.part} {self.batch}x{self.channels}x{self.size} to {self.outputs} k{self.kernel}"
+            f"{f' s{self.stride}' if self.stride > 1 else ''}{f' p{self.padding}' if self.padding else ''}"
+        )
+
+    @property
+    def positions(self) -> int:
+        return (self.size + 2 * self.padding - self.kernel) // self.stride + 1
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.batch * self.positions**2 * self.outputs * self.channels * self.kernel**2
+
+    def node(self) -> tuple[Any, list[Any]]:
+        from vkgrad.autodiff import vjp
+        from vkgrad.ir.dtypes import float32
+        from vkgrad.ops.contraction import contract
+        from vkgrad.ops.sources import leaf
+        from vkgrad.ops.views import pad, window
+
+        x = leaf((self.batch, self.channels, self.size, self.size), float32)
+        w = leaf((self.outputs, self.channels, self.kernel, self.kernel), float32)
+        margin = (0, 0, self.padding, self.padding)
+        padded = pad(x, margin, margin) if self.padding else x
+        windows = window(window(padded, 2, self.kernel, self.stride, 1), 3, self.kernel, self.stride, 1)
+        y = contract(windows, w, (0, 1, 2, 3, 4, 5), (6, 1, 4, 5), (0, 6, 2, 3))
+        if self.part == "fwd":
+            return y, [x, w]
+        g = leaf(y.shape, float32)
+        if self.part == "dgrad":
+            return vjp([y], [x], [g])[0], [w, g]
+        return vjp([y], [w], [g])[0], [x, g]
+
+    def torch(self) -> Callable[[], Any]:
+        import torch
+
+        x = torch.rand(self.batch, self.channels, self.size, self.size, device="cuda") - 0.5
+        w = torch.rand(self.outputs, self.channels, self.kernel, self.kernel, device="cuda") - 0.5
+        stride, padding = [self.stride] * 2, [self.padding] * 2
+        if self.part == "fwd":
+            return lambda: torch.nn.functional.conv2d(x, w, stride=stride, padding=padding)
+        g = torch.rand(self.batch, self.outputs, self.positions, self.positions, device="cuda") - 0.5
+        mask = [self.part == "dgrad", self.part == "wgrad", False]
+        return lambda: torch.ops.aten.convolution_backward(
+            g, x, w, None, stride, padding, [1, 1], False, [0, 0], 1, mask
+        )
+
+
+Shape = Gemm | Convolution
+
+
+def lenet(batch: int) -> Iterator[Convolution]:
+    yield from (Convolution(part, batch, 1, 28, 6, 5, padding=2) for part in ("fwd", "wgrad"))
+    yield from (Convolution(part, batch, 6, 14, 16, 5) for part in PARTS)
+
+
+def resnet18(batch: int) -> Iterator[Convolution]:
+    """The different convolutions of ResNet-18 on images of 224 (He et al. 2016, table 1)."""
+    yield from (Convolution(part, batch, 3, 224, 64, 7, 2, 3) for part in ("fwd", "wgrad"))
+    for channels, size in ((64, 56), (128, 28), (256, 14), (512, 7)):
+        yield from (Convolution(part, batch, channels, size, channels, 3, 1, 1) for part in PARTS)
+        if channels > 64:
+            yield from (Convolution(part, batch, channels // 2, 2 * size, channels, 3, 2, 1) for part in PARTS)
+            yield from (Convolution(part, batch, channels // 2, 2 * size, channels, 1, 2) for part in PARTS)
+
+
+SHAPES: dict[str, tuple[Shape, ...]] = {
+    "gemm": tuple(Gemm(n, n, n) for n in (1024, 2048, 4096, 8192)),
+    "odd": (
+        Gemm(16384, 128, 512), Gemm(128, 16384, 512), Gemm(256, 256, 16384), Gemm(64, 64, 65536, "tn"),
+        Gemm(8192, 16, 1024), Gemm(16, 8192, 1024), Gemm(4096, 4096, 32), Gemm(2048, 2048, 8),
+        Gemm(1, 4096, 4096), Gemm(4096, 1, 4096), Gemm(8, 4096, 4096, "nt"), Gemm(1021, 1031, 1033),
+        Gemm(509, 2053, 257), Gemm(2039, 4093, 127, "nt"), Gemm(1024, 1024, 1024, "tn"), Gemm(2048, 2048, 2048, "nt"),
+        Gemm(1536, 1536, 1536, "tt"), Gemm(128, 128, 64, "nt", 96), Gemm(197, 197, 64, "nt", 384),
+        Gemm(64, 64, 64, "nn", 1024),
+    ),
+    "mlp": (Gemm(2048, 128, 784), Gemm(2048, 10, 128), Gemm(128, 784, 2048, "tn"), Gemm(2048, 128, 10, "nt")),
+    "lenet": (*lenet(32), *lenet(256), *lenet(2048)),
+    "resnet": tuple(resnet18(32)),
+}  # fmt: skip
+
+
+# ---- PyTorch, in a process of its own
+def torch_times(shapes: Sequence[Shape]) -> dict[str, float]:
+    """Median µs of each shape, replayed in CUDA graphs."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    out = {}
+    for shape in shapes:
+        call = shape.torch()
+        for _ in range(3):
+            call()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(5):
+                call()
+        graph.replay()
+
+        def timed(graph: Any = graph, start: Any = start, end: Any = end) -> float:
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            return float(start.elapsed_time(end)) * 200
+
+        once = timed()
+        out[shape.name] = median(timed() for _ in range(max(3, min(20, int(TIMED_US / (5 * once))))))
+    return out
+
+
+# ---- ours
+def expected(kernel: Any, memory: Sequence[Any], places: Any) -> Any:
+    """The product's sums at `places` (rows of coordinates along P) in double precision."""
+    import numpy as np
+
+    from vkgrad.schedule.kernel import Load
+
+    terms = np.indices(kernel.extents[kernel.parallel :]).reshape(len(kernel.extents) - kernel.parallel, -1)
+    out = []
+    for place in places:
+        factors = []
+        for side in (kernel.product.left, kernel.product.right):
+            load = kernel.code[side]
+            assert isinstance(load, Load)
+            whole = [*(int(c) for c in place), *terms]
+
+            def linear(form: Any, constant: int, whole: Any = whole) -> Any:
+                return constant + sum(c * coordinate for c, coordinate in zip(form, whole, strict=True) if c)
+
+            address, inside = linear(load.layout.strides, load.layout.offset), np.bool_(True)
+            for guard in load.layout.guards:
+                u = linear(guard.coefficients, guard.constant)
+                inside = inside & (u >= 0) & (u < guard.bound) & (u % guard.step == 0)
+                address = address + guard.stride * (u // guard.step)
+            values = memory[kernel.slots[load.slot]]
+            factors.append(np.where(inside, values[np.where(inside, address, 0)], load.fill).astype("f8"))
+        out.append(np.broadcast_to(factors[0] * factors[1], terms.shape[1:]).sum())
+    return np.array(out)
+
+
+class Bench:
+    """A device with noise in its memory, which serves every shape as operands."""
+
+    def __init__(self, device: Any, words: int) -> None:
+        import numpy as np
+
+        self.device, self.native = device, device.native
+        self.host = np.random.default_rng(1).uniform(-1, 1, words).astype("f4")
+        self.noise = self.native.buffer(4 * words, "device")
+        piece = self.native.buffer(min(64 << 20, 4 * words), "upload")
+        for start in range(0, 4 * words, piece.nbytes):
+            size = min(piece.nbytes, 4 * words - start)
+            piece.write(self.host[start // 4 : (start + size) // 4])
+            self._run(lambda plan, start=start, size=size: plan.copy(self.noise, piece, size, start))
+        self.landing = self.native.buffer(4096, "download")
+
+    def _run(self, fill: Callable[[Any], Any], timestamps: int = 0) -> Any:
+        plan = self.native.plan(copies=1, timestamps=timestamps)
+        fill(plan)
+        self.native.wait(self.native.submit(plan.finish()))
+        return plan
+
+    def memory(self, plan: Any) -> tuple[list[Any], list[Any]]:
+        """Where each buffer of the plan is on the device, and the host's copy of the inputs."""
+        places, copies, start = [], [], 0
+        for buffer in plan.buffers:
+            if buffer.kind == "input":
+                places.append((self.noise, 4 * start, 4 * buffer.count))
+                copies.append(self.host[start : start + buffer.count])
+                start += -(-buffer.count // 64) * 64
+            else:
+                places.append((self.native.buffer(4 * buffer.count, "device"), 0, 4 * buffer.count))
+                copies.append(None)
+        return places, copies
+
+    def check(self, kernel: Any, copies: Sequence[Any], out: Any, run: Callable[[Any], Any], wanted: dict) -> float:
+        """Relative error at sampled places: corners, and some at random. `wanted` keeps what was worked out before."""
+        import numpy as np
+
+        extents = kernel.extents[: kernel.parallel]
+        if "sums" not in wanted:
+            corners = [[0] * len(extents), [e - 1 for e in extents]]
+            random = np.random.default_rng(2).integers(0, np.array(extents, "i8"), (30, len(extents)))
+            wanted["places"] = np.concatenate([np.array(corners).reshape(2, -1), random])
+            wanted["sums"] = expected(kernel, copies, wanted["places"])
+        (store,) = kernel.stores
+        addresses = store.layout.offset + wanted["places"] @ np.array(store.layout.strides[: kernel.parallel])
+
+        def fill(plan: Any) -> None:
+            plan.fill(out, 0x7FC00000)
+            plan.barrier("full")
+            run(plan)
+            plan.barrier("full")
+            for number, address in enumerate(addresses):
+                plan.copy(self.landing, out, 4, 4 * number, 4 * int(address))
+            plan.barrier("host")
+
+        self._run(fill)
+        found = np.frombuffer(self.landing.read(0, 4 * len(addresses)), "f4").astype("f8")
+        return float(np.linalg.norm(found - wanted["sums"]) / np.linalg.norm(wanted["sums"]))
+
+    def samples(self, run: Callable[[Any], Any], count: int) -> list[float]:
+        """µs of each of `count` runs."""
+
+        def fill(plan: Any) -> None:
+            plan.timestamp()
+            for _ in range(count):
+                run(plan)
+                plan.barrier("compute")
+                plan.timestamp()
+
+        plan = self._run(fill, count + 1)
+        return [(after - before) / 1e3 for before, after in pairwise(plan.timestamps())]
+
+    def time(self, run: Callable[[Any], Any]) -> float:
+        """Median µs, the first run left out."""
+        once = self.samples(run, 2)[1]
+        return median(self.samples(run, max(3, min(20, int(TIMED_US / once))))[1:])
+
+    def warm(self, run: Callable[[Any], Any], enough_us: float) -> float:
+        """Run until the device's clock is up; the time that a run then takes."""
+        once = self.samples(run, 2)[1]
+        for _ in range(8):
+            self.samples(run, max(2, min(1000, int(enough_us / 8 / once))))
+        return self.time(run)
+
+
+@dataclass
+class Found:
+    """One shape measured: µs by row, the row that is chosen, µs of the plan, the rows of the plan."""
+
+    shape: Shape
+    rows: dict[str, float]
+    chosen: str
+    plan_us: float
+    plan_rows: list[str]
+    wrong: list[str]
+
+
+def pipelines(device: Any, shaders: Sequence[Any]) -> list[Any]:
+    """A pipeline for each shader; equal ones are made once, all of them side by side."""
+    from vkgrad.codegen import cache
+
+    different = {(shader.source, shader.numbers): shader for shader in shaders}
+
+    def make(shader: Any) -> Any:
+        numbers = {number: struct.pack("<i", value) for number, value in enumerate(shader.numbers)}
+        return device.native.pipeline(cache.spirv(shader.source, shader.row), shader.buffers, numbers)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = dict(zip(different, pool.map(make, different.values()), strict=True))
+    return [made[shader.source, shader.numbers] for shader in shaders]
+
+
+def measure(shapes: Sequence[Shape], rows: Sequence[Any], ready: Callable[[], Any] = lambda: None) -> list[Found]:
+    """Every shape by every row that applies; `ready` is waited for before anything is timed."""
+    import vkgrad as vg
+    from vkgrad.codegen.render import render
+    from vkgrad.codegen.rows import choose
+    from vkgrad.schedule.plan import build_plan
+
+    device: Any = vg.default_device()
+    work = []
+    for shape in shapes:
+        target, leaves = shape.node()
+        single, whole = (
+            build_plan([target], leaves, lambda node: False, max_buffers=device.max_buffers, width=width)
+            for width in (None, device.width)
+        )
+        (kernel,) = [kernel for kernel in single.kernels if kernel.product]  # there may be copies too
+        own = [row for row in rows if row.applies(kernel, device.limits)]
+        shaders = [render(kernel, device.limits, row) for row in own]
+        parts = [render(kernel, device.limits) for kernel in whole.kernels]
+        work.append((shape, single, kernel, own, shaders, whole, parts))
+    made = iter(pipelines(device, [shader for *_, a, _, b in work for shader in (*a, *b)]))
+    ready()
+    words = max(sum(-(-b.count // 64) * 64 for b in w[1].buffers if b.kind == "input") for w in work)
+    bench = Bench(device, words)
+    out: list[Found] = []
+    plans: list[Callable[[Any], None]] = []
+    timed: list[tuple[Callable[[Any], None], Callable[[float], None]]] = []
+    for shape, single, kernel, own, shaders, whole, parts in work:
+        places, copies = bench.memory(single)
+        found = Found(shape, {}, choose(kernel, device.limits).name, 0.0, [shader.row for shader in parts], [])
+        out.append(found)
+        wanted: dict = {}
+        for row, shader in zip(own, shaders, strict=True):
+            run = steps([(next(made), [places[slot] for slot in kernel.slots], shader.groups, 0)])
+            output = places[kernel.slots[kernel.stores[0].slot]][0]
+            if bench.check(kernel, copies, output, run, wanted) <= TOLERANCE:
+                timed.append((run, partial(found.rows.__setitem__, row.name)))
+            else:
+                found.wrong.append(row.name)
+        places, _ = bench.memory(whole)
+        run = steps(
+            [
+                (next(made), [places[slot] for slot in kernel.slots], shader.groups, level)
+                for kernel, shader, level in zip(whole.kernels, parts, whole.levels, strict=True)
+            ]
+        )
+        timed.append((run, partial(setattr, found, "plan_us")))
+        plans.append(run)
+    # A GPU that waits for the host lowers its clock, so everything is timed in one go, with the clock kept up.
+    heavy = max(zip(out, plans, strict=True), key=lambda pair: pair[0].shape.flops)[1]
+    before = bench.warm(heavy, WARM_US)
+    for number, (run, keep) in enumerate(timed):
+        if number % 8 == 0:
+            bench.warm(heavy, WARM_US / 10)
+        keep(bench.time(run))
+    after = bench.time(heavy)
+    print(f"the longest took {before:.1f} us before all others, and {after:.1f} after them")
+    return out
+
+
+def steps(dispatches: Sequence[tuple[Any, Sequence[Any], Any, int]]) -> Callable[[Any], None]:
+    """Adds dispatches (pipeline, memory, groups, level) to a plan, with a barrier between two levels."""
+
+    def run(plan: Any) -> None:
+        before = 0
+        for pipeline, memory, groups, level in dispatches:
+            if level != before:
+                plan.barrier("compute")
+            before = level
+            plan.dispatch(pipeline, memory, groups)
+
+    return run
+
+
+# ---- tables
+def tables(found: Sequence[Found], theirs: dict[str, float], all_rows: bool) -> str:
+    from vkgrad.bench.results import digits, table
+
+    lines = []
+    for one in found:
+        best = min(one.rows, key=one.rows.__getitem__, default="")
+        torch = theirs.get(one.shape.name)
+        lines.append([
+            one.shape.name, digits(one.plan_us), digits(one.shape.flops / one.plan_us / 1e6),
+            digits(torch) if torch else "", digits(torch / one.plan_us) if torch else "",
+            f"{len(one.plan_rows)}: {one.plan_rows[0]}",
+            f"{one.chosen} {digits(one.rows[one.chosen])}" if one.chosen in one.rows else "",
+            f"{best} {digits(one.rows[best])}" if best else "", " ".join(one.wrong),
+        ])  # fmt: skip
+        if all_rows:
+            lines += [
+                [f"    {name}", digits(time), digits(one.shape.flops / time / 1e6), "",
+                 digits(torch / time) if torch else "", "", "", "", ""]
+                for name, time in sorted(one.rows.items(), key=lambda item: item[1])
+            ]  # fmt: skip
+    header = ["shape", "plan µs", "TFLOP/s", "torch µs", "torch / plan", "plan", "one kernel", "best row", "wrong"]
+    ratios = [theirs[one.shape.name] / one.plan_us for one in found if one.shape.name in theirs]
+    mean = f"\ngeometric mean of torch / plan: {geometric_mean(ratios):.3f}" if ratios else ""
+    return table(header, lines) + mean
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.products", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--shapes", default="gemm,odd,mlp,lenet,resnet", help=f"of {', '.join(SHAPES)}")
+    parser.add_argument("--only", default="", help="shapes whose name contains this")
+    parser.add_argument("--rows", action="store_true", help="a line for every row, not only for the best")
+    parser.add_argument("--torch", type=Path, help="measure PyTorch alone, and write its times here")
+    parser.add_argument("--alone", action="store_true", help="without PyTorch")
+    parser.add_argument("--out", type=Path, help="a file for everything measured, as a line of JSON each")
+    chosen = parser.parse_args(given)
+    lists = {name: [s for s in SHAPES[name] if chosen.only in s.name] for name in chosen.shapes.split(",")}
+    shapes = list({shape.name: shape for group in lists.values() for shape in group}.values())
+    if chosen.torch:
+        chosen.torch.write_text(json.dumps(torch_times(shapes)))
+        return 0
+    from vkgrad.codegen.rows import ROWS
+
+    times = Path(f"{chosen.out or 'products'}.torch")
+    theirs: dict[str, float] = {}
+    process = None
+    if not chosen.alone:
+        arguments = ["--shapes", chosen.shapes, "--only", chosen.only, "--torch", str(times)]
+        process = subprocess.Popen([sys.executable, "-m", "benchmarks.products", *arguments])
+
+    def ready() -> None:
+        if process is not None and process.wait() == 0:
+            theirs.update(json.loads(times.read_text()))
+
+    found = {one.shape.name: one for one in measure(shapes, [row for row in ROWS if "contract" in row.name], ready)}
+    for group, own in lists.items():
+        print(f"\n{group}\n{tables([found[shape.name] for shape in own], theirs, chosen.rows)}")
+    if chosen.out:
+        with chosen.out.open("w") as file:
+            for name, one in found.items():
+                line = {"shape": name, "flops": one.shape.flops, "rows_us": one.rows, "chosen": one.chosen}
+                line |= {"plan_us": one.plan_us, "plan": one.plan_rows, "torch_us": theirs.get(name)}
+                file.write(json.dumps(line) + "\n")
+    return int(any(one.wrong for one in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
