@@ -236,6 +236,13 @@ def test_convolutions_and_their_gradients(device: Device, padding: int, stride: 
     check(device, vjp([y], [x, w], [g]), [x, w, g])
 
 
+def test_the_gradient_of_a_padded_convolution_is_one_kernel_without_the_padding():
+    x, w = leaf((3, 4, 11, 9), float32), leaf((5, 4, 3, 2), float32)
+    y = convolution(x, w, padding=1)
+    (kernel,) = plan_of(vjp([y], [x], [leaf(y.shape, float32)]))[0].kernels
+    assert kernel.product and kernel.places == x.size
+
+
 def test_a_staged_convolution(device: Device):
     x, w = leaf((16, 4, 32, 33), float32), leaf((14, 4, 3, 3), float32)
     ran = check(device, [convolution(x, w, padding=1)], [x, w], kinds=[limits_of(device, GPU_LIKE)])

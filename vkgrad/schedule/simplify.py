@@ -25,8 +25,14 @@ def simplify(outputs: Sequence[Node], has_value: Callable[[Node], bool]) -> list
             new[node] = node
             continue
         new[node] = _simplified(rebuilt(node, tuple(new[source] for source in node.inputs)), has_value)
-        if node.is_op("permute") and len(readers[node.inputs[0]]) == 1 and node.inputs[0] not in outputs:
-            new[node] = _reordered(new[node], has_value)
+        if node.inputs and len(readers[node.inputs[0]]) == 1 and node.inputs[0] not in outputs:
+            if node.is_op("permute"):
+                new[node] = _reordered(new[node], has_value)
+            elif node.is_op("slice"):
+                inner = node.inputs[0]
+                below = inner.inputs[0] if inner.is_op("reshape") else inner
+                if below is inner or (len(readers[below]) == 1 and below not in outputs):
+                    new[node] = _cut_before_summing(new[node], has_value)
     return [new[node] for node in outputs]
 
 
@@ -38,6 +44,28 @@ def _reordered(node: Node, has_value: Callable[[Node], bool]) -> Node:
     out = source.attributes["out"]
     attributes = {**source.attributes, "out": tuple(out[axis] for axis in node.attributes["axes"])}
     return b.build("contract", *source.inputs, **attributes)
+
+
+def _cut_before_summing(node: Node, has_value: Callable[[Node], bool]) -> Node:
+    """A slice of a sum that nobody else reads, as the sum of a slice: what is cut away is never computed.
+
+    The gradient of a padded convolution ends so, for a sum over windows gives the padding gradients too.
+    """
+    source = node.inputs[0] if node.is_op("slice") else node
+    total = source.inputs[0] if source.is_op("reshape") and not has_value(source) else source
+    if source is node or not total.is_op("sum") or has_value(total):
+        return node
+    axes, (x,) = total.attributes["axes"], total.inputs
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    if tuple(x.shape[axis] for axis in kept) != source.shape:
+        return node
+    starts, extents, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    for axis, start, extent, step in zip(
+        kept, node.attributes["starts"], node.attributes["extents"], node.attributes["steps"], strict=True
+    ):
+        starts[axis], extents[axis], steps[axis] = start, extent, step
+    cut = b.build("slice", x, starts=tuple(starts), extents=tuple(extents), steps=tuple(steps))
+    return b.reshape(b.build("sum", cut, **total.attributes), node.shape)
 
 
 def _scalar(node: Node) -> float | int | bool | None:
