@@ -85,6 +85,17 @@ def test_dlpack_both_ways() -> None:
     assert np.array_equal(np.from_dlpack(vg.tensor(array)), array)
 
 
+def test_dlpack_of_a_type_that_numpy_lacks() -> None:
+    class Brief(Foreign):
+        def __dlpack__(self, **options: object) -> object:
+            raise RuntimeError("Unsupported dtype in DLTensor.")
+
+    brief = Brief(np.ones(2, np.float32))
+    for use in (lambda: vg.tensor(brief), lambda: vg.ones((2,)) + brief):
+        with pytest.raises(DTypeError, match=r"Brief.*Unsupported dtype.*convert it first"):
+            use()
+
+
 # ---- out
 def test_reading() -> None:
     x = vg.tensor([[1.5, 2.0]])

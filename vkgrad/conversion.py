@@ -31,10 +31,19 @@ def first_of(data: Any) -> Any:
     return data
 
 
+def from_dlpack(data: Any) -> np.ndarray:
+    """The elements of another framework's array, where they are. Raises `DTypeError` for a type that NumPy lacks."""
+    try:
+        return np.from_dlpack(data)
+    except RuntimeError as error:  # NumPy's word for bfloat16 and its kin
+        name = type(data).__name__
+        raise DTypeError(f"tensor: NumPy cannot read this {name} ({error}); convert it first, to float32 say") from None
+
+
 def as_array(data: Any) -> tuple[np.ndarray, DType | None]:
     """`data` as a NumPy array, and the element type that Python numbers take (None: the array's own)."""
     if not isinstance(data, np.ndarray) and hasattr(data, "__dlpack__"):
-        return np.from_dlpack(data), None
+        return from_dlpack(data), None
     first = first_of(data)
     try:
         array = np.asarray(data)

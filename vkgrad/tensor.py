@@ -368,7 +368,7 @@ def operand(value: object) -> Node | Scalar:
     if not isinstance(value, np.ndarray):
         if not hasattr(value, "__dlpack__"):
             raise TypeError(f"a {type(value).__name__} is neither a tensor nor an array nor a number")
-        value = np.from_dlpack(value)
+        value = conversion.from_dlpack(value)
     return conversion.upload(value) if value.ndim else conversion.number(value.flat[0])
 
 

@@ -75,6 +75,24 @@ def selection(mask: tuple[int, ...], bits: np.dtype, scratch: Scratch) -> Call:
     return select
 
 
+def in_row_order(call: Call, shape: tuple[int, ...], dtype: np.dtype, scratch: Scratch) -> Call:
+    """`call` of an operand in row-major order.
+
+    NumPy joins terms in the order in which they lie in memory, and a value just loaded lies there otherwise than one
+    just computed; the result must not depend on which it is.
+    """
+    copy, copyto = scratch.take(shape, dtype), np.copyto
+    scratch.give(copy)  # nobody else computes during the call
+
+    def ordered(x: np.ndarray, out: np.ndarray) -> Any:
+        if not x.flags.c_contiguous:
+            copyto(copy, x)
+            x = copy
+        return call(x, out)
+
+    return ordered
+
+
 REDUCTIONS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 

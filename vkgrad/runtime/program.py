@@ -15,7 +15,7 @@ import numpy as np
 from vkgrad.ir.layout import Layout
 from vkgrad.runtime import padding
 from vkgrad.runtime.access import Buffers, Region, addresses, holds, reader, settle, shape_of, viewer
-from vkgrad.runtime.calls import Call, elementwise_call, meaning, reduction_call, takes_memory
+from vkgrad.runtime.calls import Call, elementwise_call, in_row_order, meaning, reduction_call, takes_memory
 from vkgrad.runtime.nest import Space
 from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Compute, Gather, Guarded, Index, Literal, Load, Reduce, Store, operands
@@ -210,7 +210,9 @@ class Program:
             join = meaning(reduce.op)
             self._apply(index, lambda x: join(np.broadcast_to(x, full), axes=axes), (value,))
         elif full == shape:
-            self._call(index, call, (value,), self._memory(index))
+            total = self._memory(index)  # taken first: what `in_row_order` gives back must not become it
+            ordered = in_row_order(call, shape, reduce.dtype.numpy, self.scratch) if _is_rounded(reduce) else call
+            self._call(index, ordered, (value,), total)
         else:
             self._call(index, lambda x, out: call(np.broadcast_to(x, full), out), (value,), self._memory(index))
 
@@ -255,6 +257,11 @@ class Program:
         if last.op.name == "where" and not isinstance(self.space.code[last.operands[2]], Literal):
             return None
         return index if takes_memory(last.op, shape, last.dtype.numpy) else None
+
+
+def _is_rounded(reduce: Reduce) -> bool:
+    """Whether the order of the terms shows in the result."""
+    return reduce.dtype.kind == "f" and reduce.op.name in ("sum", "prod")
 
 
 def _runs_short(layout: Layout) -> bool:

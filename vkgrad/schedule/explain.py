@@ -79,11 +79,8 @@ def explain(plan: Plan, row: Any = None) -> str:
     for number, kernel in enumerate(kernels):
         space = "x".join(map(str, kernel.parallel)) or "1"
         if kernel.reduced:
-            space += (
-                f" sum over {'x'.join(map(str, kernel.reduced))}"
-                if kernel.kind == "contraction"
-                else (f" over {'x'.join(map(str, kernel.reduced))}")
-            )
+            joined = "sum over" if kernel.kind == "contraction" else "over"
+            space += f" {joined} {'x'.join(map(str, kernel.reduced))}"
         where = f" [{kernel.row}]" if kernel.row else ""
         lines.append(
             f"  level {kernel.level}  #{number} {kernel.kind} {space}{where}: {' '.join(kernel.ops)}"
