@@ -20,6 +20,10 @@ class ShapeError(VkgradError, ValueError):
     """Shapes, axes or indices that do not fit together."""
 
 
+class OptionError(VkgradError, ValueError):
+    """An argument that is no array and outside of what a function takes: a rate, a probability, the name of a mode."""
+
+
 class DTypeError(VkgradError, TypeError):
     """An element type that an operation or a device does not take."""
 

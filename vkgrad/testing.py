@@ -14,7 +14,7 @@ import numpy as np
 
 from vkgrad import engine, tree
 from vkgrad.counters import counting
-from vkgrad.errors import DifferentiationError, UnsupportedError
+from vkgrad.errors import DifferentiationError, OptionError, UnsupportedError
 from vkgrad.functional import jvp, linearize, vjp
 from vkgrad.tensor import Tensor, is_operand, lift, tensor
 
@@ -78,7 +78,7 @@ def check_grads(
     """
     for mode in modes:
         if mode not in ("rev", "fwd"):
-            raise ValueError(f'check_grads: modes are "rev" and "fwd", not {mode!r}')
+            raise OptionError(f'check_grads: modes are "rev" and "fwd", not {mode!r}')
     given = tuple(args) if isinstance(args, tuple | list) else (args,)
     leaves = list(tree.leaves(given))
     if any(leaf.of_module for leaf in leaves):

@@ -9,7 +9,7 @@ import vkgrad as vg
 from tests.golden import cases
 from tests.golden.compare import assert_close, golden
 from tests.golden.patterns import chirp
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError, ShapeError
 
 GOLDEN = golden("layers")
 
@@ -80,12 +80,16 @@ def test_embedding_refuses_a_position_out_of_range() -> None:
         (lambda: vg.nn.BatchNorm1d(3)(vg.zeros((1, 3))), "more than one element"),
         (lambda: vg.nn.LayerNorm(3)(vg.zeros((4, 2))), "does not end in"),
         (lambda: vg.nn.GroupNorm(2, 3), "equal groups"),
-        (lambda: vg.nn.Dropout(1.5), "from 0 to 1"),
     ],
 )
 def test_mistakes_are_refused(make, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         make()
+
+
+def test_a_probability_is_from_0_to_1() -> None:
+    with pytest.raises(OptionError, match="p must be from 0 to 1"):
+        vg.nn.Dropout(1.5)
 
 
 def test_layers_in_double_precision_stay_there() -> None:

@@ -7,7 +7,7 @@ import pytest
 import vkgrad as vg
 from tests.golden import cases
 from tests.golden.compare import assert_close, golden
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError
 
 GOLDEN = golden("optimisers")
 
@@ -28,5 +28,5 @@ def test_rates_are_those_of_pytorch(name: str) -> None:
 
 
 def test_a_step_size_of_nothing_is_refused() -> None:
-    with pytest.raises(ShapeError, match="step_size"):
+    with pytest.raises(OptionError, match="step_size"):
         vg.optim.StepLR(vg.optim.SGD(vg.zeros((1,))), step_size=0)

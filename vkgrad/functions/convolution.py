@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functions.joining import padded
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, promote
@@ -89,7 +89,7 @@ def _margins(
         reach = [(size - 1) * spread for size, spread in zip(sizes, dilations, strict=True)]
         return tuple(r // 2 for r in reach), tuple(r - r // 2 for r in reach)
     if isinstance(padding, str):
-        raise ShapeError(f"{name}: padding must be numbers, 'same' or 'valid', got {padding!r}")
+        raise OptionError(f"{name}: padding must be numbers, 'same' or 'valid', got {padding!r}")
     margin = _sizes(name, "padding", padding, len(sizes), 0)
     return margin, margin
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functions.elementwise import where
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, dtype_of, float32, int32, promote
@@ -88,7 +88,7 @@ def arange(start: Scalar, stop: Scalar | None = None, step: Scalar = 1, dtype: A
     if stop is None:
         start, stop = 0, start
     if step == 0:
-        raise ShapeError("arange: step must not be 0")
+        raise OptionError("arange: step must not be 0")
     whole = all(isinstance(value, int) for value in (start, stop, step))
     kind = dtype_of(dtype or (int32 if whole else float32))
     # Whole numbers are counted as integers whatever they become, and fractions as floats.

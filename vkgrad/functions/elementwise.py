@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from vkgrad.errors import OptionError
 from vkgrad.ir.dtypes import bool_, float32
 from vkgrad.ir.op import OPS
 from vkgrad.tensor import Operand, Tensor, apply, lift, method, operator
@@ -254,7 +255,7 @@ def gelu(x: Operand, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     if approximate == "tanh":
         return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
     if approximate != "none":
-        raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+        raise OptionError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
     return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
 
 

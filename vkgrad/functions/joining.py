@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functions.creation import place
 from vkgrad.functions.elementwise import where
 from vkgrad.functions.shapes import along_axis, broadcast_arrays, expand_dims, flatten, reshape, squeeze
@@ -184,7 +184,7 @@ def roll(x: Operand, shift: Axes, axis: Axes | None = None) -> Tensor:
 def meshgrid(*tensors: Operand, indexing: str = "xy") -> list[Tensor]:
     """Grids of coordinates from one-axis tensors; `indexing="xy"` swaps the first two axes, as NumPy does."""
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+        raise OptionError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
     lines = [flatten(x) for x in tensors]
     order = list(range(len(lines)))
     if indexing == "xy" and len(lines) > 1:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkgrad import random
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError
 from vkgrad.nn.functional import dropout
 from vkgrad.nn.module import Module
 from vkgrad.tensor import Tensor, asarray, tensor
@@ -22,7 +22,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5) -> None:
         if not 0.0 <= p <= 1.0:
-            raise ShapeError(f"Dropout: p must be from 0 to 1, got {p}")
+            raise OptionError(f"Dropout: p must be from 0 to 1, got {p}")
         self.p = p
         self._key = random.next_key()
         self._count = tensor(np.zeros((), np.uint32))

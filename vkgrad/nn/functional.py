@@ -10,7 +10,7 @@ from typing import Any
 
 from vkgrad import functions as f
 from vkgrad import random
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functions import (
     avg_pool2d,
     conv1d,
@@ -137,10 +137,10 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -
         key: decides the mask; the next one of the sequence that `vkgrad.manual_seed` starts if None.
 
     Raises:
-        ShapeError: `p` is not a probability.
+        OptionError: `p` is not a probability.
     """
     if not 0.0 <= p <= 1.0:
-        raise ShapeError(f"dropout: p must be from 0 to 1, got {p}")
+        raise OptionError(f"dropout: p must be from 0 to 1, got {p}")
     x = asarray(x)
     if not training or p == 0.0:
         return x

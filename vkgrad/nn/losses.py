@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vkgrad import functions as f
-from vkgrad.errors import DTypeError, ShapeError
+from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.ir.dtypes import int32
 from vkgrad.tensor import Tensor, asarray
 
@@ -41,6 +41,7 @@ def cross_entropy(
     Raises:
         ShapeError: shapes that do not fit, or a label outside 0..C-1 in a NumPy array or list.
         DTypeError: the input is not of a float type.
+        OptionError: `label_smoothing` or `reduction` is none of what they may be.
 
     Example:
         >>> import vkgrad as vg
@@ -50,11 +51,11 @@ def cross_entropy(
     logits = _floating("cross_entropy", input)
     axis = _class_axis("cross_entropy", logits)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise ShapeError(f"cross_entropy: label_smoothing must be from 0 to 1, not {label_smoothing}")
+        raise OptionError(f"cross_entropy: label_smoothing must be from 0 to 1, not {label_smoothing}")
     log_probabilities = f.log_softmax(logits, axis=axis)
     if _is_probabilities(target, logits):
         if ignore_index is not None:
-            raise ShapeError("cross_entropy: ignore_index is for integer labels; set the ignored probabilities to 0")
+            raise OptionError("cross_entropy: ignore_index is for integer labels; set the ignored probabilities to 0")
         return _soft_loss(log_probabilities, asarray(target), axis, weight, reduction, label_smoothing)
     return _label_loss(
         "cross_entropy", log_probabilities, target, axis, weight, ignore_index, reduction, label_smoothing
@@ -101,10 +102,11 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """Half the squared difference up to `delta`, and a straight line beyond.
 
     Raises:
-        ShapeError: the shapes differ, or `delta` is not positive.
+        ShapeError: the shapes differ.
+        OptionError: `delta` is not positive.
     """
     if not delta > 0:
-        raise ShapeError(f"huber_loss: delta must be positive, not {delta}")
+        raise OptionError(f"huber_loss: delta must be positive, not {delta}")
     x, y = _pair("huber_loss", input, target)
     distance = f.abs(x - y)
     values = f.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
@@ -251,4 +253,4 @@ def _reduced(name: str, values: Tensor, reduction: str) -> Tensor:
         return f.sum(values)
     if reduction == "mean":
         return f.mean(values)
-    raise ShapeError(f'{name}: reduction must be "mean", "sum" or "none", not {reduction!r}')
+    raise OptionError(f'{name}: reduction must be "mean", "sum" or "none", not {reduction!r}')

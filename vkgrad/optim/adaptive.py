@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkgrad import functions as f
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError
 from vkgrad.ir.dtypes import DType
 from vkgrad.optim.optimizer import Optimizer, State
 from vkgrad.tensor import Tensor
@@ -35,7 +35,7 @@ class Adam(Optimizer):
         amsgrad: bool = False,
     ) -> None:
         if not all(0 <= beta < 1 for beta in betas):
-            raise ShapeError(f"{type(self).__name__}: betas must be at least 0 and below 1, got {betas}")
+            raise OptionError(f"{type(self).__name__}: betas must be at least 0 and below 1, got {betas}")
         self.betas = betas
         self.eps = eps
         self.weight_decay = weight_decay

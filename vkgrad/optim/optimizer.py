@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vkgrad.errors import DataError, DifferentiationError, ShapeError
+from vkgrad.errors import DataError, DifferentiationError, OptionError, ShapeError
 from vkgrad.history import no_grad
 from vkgrad.ir.dtypes import DType
 from vkgrad.optim.parameters import named_parameters, with_gradients
@@ -29,7 +29,7 @@ class Optimizer:
         lr: the learning rate. Assign to `optimizer.lr` to change it: a few bytes are uploaded and nothing is compiled.
 
     Raises:
-        ShapeError: there is no parameter, or an option is out of range.
+        OptionError: there is no parameter, or an option is out of range.
 
     Example:
         >>> import vkgrad as vg
@@ -44,7 +44,7 @@ class Optimizer:
     def __init__(self, params: Any, lr: float) -> None:
         self.params = named_parameters(params)
         if not self.params:
-            raise ShapeError(f"{type(self).__name__}: there is no parameter to update; pass a module or its parameters")
+            raise OptionError(f"{type(self).__name__}: no parameter to update; pass a module or its parameters")
         widest = max((p.dtype for p in self.params.values()), key=lambda dtype: dtype.size_bytes)
         self._lr_tensor = _scalar(lr, widest)
         self.lr = lr
@@ -121,7 +121,7 @@ class Optimizer:
     @lr.setter
     def lr(self, value: float) -> None:
         if not value >= 0:
-            raise ShapeError(f"{type(self).__name__}: the learning rate must not be negative, got {value}")
+            raise OptionError(f"{type(self).__name__}: the learning rate must not be negative, got {value}")
         self._lr = float(value)
         self._lr_tensor.assign(_scalar(self._lr, self._lr_tensor.dtype))
 

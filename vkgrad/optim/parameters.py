@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vkgrad import tree
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError, ShapeError
 from vkgrad.tensor import Tensor
 
 
@@ -15,7 +15,7 @@ def named_parameters(params: Any) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for place, value in _places(params).items():
         if not isinstance(value, Tensor):
-            raise ShapeError(f"an optimiser changes tensors; {place} is a {type(value).__name__}")
+            raise OptionError(f"an optimiser changes tensors; {place} is a {type(value).__name__}")
         if all(value is not other for other in found.values()):
             found[place] = value
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import cos, pi
 
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError
 from vkgrad.optim.optimizer import Optimizer
 
 
@@ -47,7 +47,7 @@ class StepLR(Schedule):
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
         if step_size < 1:
-            raise ShapeError(f"StepLR: step_size must be at least 1, got {step_size}")
+            raise OptionError(f"StepLR: step_size must be at least 1, got {step_size}")
         super().__init__(optimizer)
         self.step_size = step_size
         self.gamma = gamma

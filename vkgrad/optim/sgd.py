@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkgrad import functions as f
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError
 from vkgrad.ir.dtypes import DType
 from vkgrad.optim.optimizer import Optimizer, State
 from vkgrad.tensor import Tensor
@@ -36,7 +36,7 @@ class SGD(Optimizer):
         nesterov: bool = False,
     ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ShapeError("SGD: nesterov needs momentum above 0 and dampening 0")
+            raise OptionError("SGD: nesterov needs momentum above 0 and dampening 0")
         self.momentum = momentum
         self.dampening = dampening if momentum else 0.0
         self.weight_decay = weight_decay
