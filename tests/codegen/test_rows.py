@@ -394,3 +394,13 @@ def test_wrong_numbers_in_a_shader_are_noticed(device: Device, row: Row):
         if noticed == 2:
             return
     pytest.fail(f"{noticed} of {count} wrong numbers were noticed")
+
+
+def test_many_places_are_done_in_strips(device: Device):
+    """More than a million places: four of them an invocation on a GPU, the last strips beyond the end."""
+    x = leaf(((1 << 20) + 77,), float32)
+    doubled = b.apply("multiply", x, 2.0)
+    (kernel,) = plan_of([doubled])[0].kernels
+    each = [choose(kernel, limits).parameters(kernel, limits)["each"] for limits in (SOFTWARE, GPU_LIKE)]
+    assert each == [1, 4]
+    assert "nest_serial" in check(device, [doubled], [x])

@@ -84,6 +84,16 @@ def _nest_serial(kernel: Kernel, limits: Limits) -> bool:
     return kernel.terms < (8 if few else 128 if many else 32)
 
 
+def _serial_nest(kernel: Kernel, limits: Limits) -> dict[str, Any]:
+    """Invocations of a workgroup, and places that each of them does one after the other."""
+    if limits.software:
+        return {"lanes": 1, "local": 8 if kernel.places < 512 else 64, "each": 1}
+    # A GPU starts about one workgroup a nanosecond: with few places in each, starting them is all that a copy does.
+    many = kernel.places >= 1 << 18
+    each = 4 if kernel.places >= 1 << 20 and kernel.terms <= 8 else 1
+    return {"lanes": 1, "local": min(256, limits.max_invocations) if many else 64, "each": each}
+
+
 def _shared_nest(kernel: Kernel, limits: Limits) -> dict[str, Any]:
     """Lanes that share one place's terms, and places of a workgroup."""
     few = kernel.places < 128  # a large GPU has about as many processors: then one place should fill its own
@@ -91,7 +101,7 @@ def _shared_nest(kernel: Kernel, limits: Limits) -> dict[str, Any]:
     lanes = 8 if limits.software else 32
     while lanes < most and (lanes * _trips(kernel) < kernel.terms if limits.software else lanes * 4 <= kernel.terms):
         lanes *= 2
-    return {"lanes": lanes, "local": 1}
+    return {"lanes": lanes, "local": 1, "each": 1}
 
 
 # ---- contractions
@@ -433,8 +443,8 @@ ROWS: tuple[Row, ...] = (
         "nest_serial",
         "nest.comp.j2",
         _nest_serial,
-        lambda kernel, limits: {"lanes": 1, "local": 8 if limits.software and kernel.places < 512 else 64},
-        lambda kernel, p: _ceil(kernel.places, p["local"]),
+        _serial_nest,
+        lambda kernel, p: _ceil(kernel.places, p["local"] * p["each"]),
         "one invocation per place: element-wise kernels and short reductions. lavapipe: workgroups of 64 take 0.7 of "
         "the time that 16 take, if there are enough for all cores. GPUs (assumed): 32 terms are worth a subgroup",
         _serial_variants,
