@@ -150,12 +150,12 @@ precise double exact_fmod(double x, double y) {
 // By bits: to some drivers -0.0 and 0.0 are one number in a choice.
 precise float signed_zero(bool negative) { return uintBitsToFloat(negative ? 0x80000000u : 0u); }
 
-// @function floor_remainder needs signed_zero exact_fmod is_nan is_inf nan_f32
+// @function floor_remainder needs exact_fmod is_nan is_inf nan_f32
 // NumPy's remainder: it has the sign of the divisor. By zero: NaN for floats, 0 for integers.
 precise float floor_remainder(float x, float y) {
     if (is_nan(x) || is_nan(y) || is_inf(x) || y == 0.0) return nan_f32();
     float r = is_inf(y) ? abs(x) : exact_fmod(x, y);
-    if (r == 0.0) return signed_zero(y < 0.0);
+    if (r == 0.0) return y < 0.0 ? -abs(r) : abs(r); // not literals: to some drivers 0.0 and -0.0 are one
     if (x < 0.0) r = -r;
     return (r < 0.0) != (y < 0.0) ? r + y : r;
 }

@@ -96,11 +96,12 @@ def test_override_nests_and_ends() -> None:
 
 def test_override_stays_in_its_thread_and_task() -> None:
     seen: list[object] = []
+    outside = config.device
     with config.override(device="elsewhere"):
         thread = threading.Thread(target=lambda: seen.append(config.device))
         thread.start()
         thread.join()
-    assert seen == [""]
+    assert seen == [outside]
 
     async def within(name: str) -> str:
         with config.override(device=name):

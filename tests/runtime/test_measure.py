@@ -191,6 +191,8 @@ def test_fused_and_unfused_have_the_same_bits_whatever_was_chosen(whim: Whim):
 
 def test_without_orders_fused_and_unfused_would_differ(whim: Whim, monkeypatch: pytest.MonkeyPatch):
     """The null arm of the test above."""
+    if not engine.device().software:
+        pytest.skip("a GPU's rows add these few terms in one order anyway")
     monkeypatch.setattr(tune, "order_of", lambda row, kernel, limits: "")
     assert bits_of(fuse=True, tune_by=2) != bits_of(fuse=False, tune_by=2)
 

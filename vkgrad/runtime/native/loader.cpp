@@ -3,18 +3,36 @@
 #include "sequence_pool.hpp"
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
 #include <pthread.h>
 #include <string>
+#include <unistd.h>
 
 VULKAN_HPP_DEFAULT_DISPATCH_LOADER_DYNAMIC_STORAGE
 
 namespace vkgrad {
 static std::atomic<uint64_t> fork_count{0};
+static std::atomic<bool> driver_loaded{false};
+
+// Drivers take their device down when a process exits, and in a forked child that is the parent's: on one, the parent
+// then read zeros. So a child leaves by `_exit`, before their exit handlers. Python has finished by then.
+static void in_child() {
+    fork_count++;
+#ifdef __GLIBC__
+    if (driver_loaded)
+        on_exit(
+            [](int status, void*) {
+                std::fflush(nullptr);
+                _exit(status);
+            },
+            nullptr);
+#endif
+}
 // At load, so that no fork is missed, whenever the first device is opened.
-static const int fork_handler = pthread_atfork(nullptr, nullptr, [] { fork_count++; });
+static const int fork_handler = pthread_atfork(nullptr, nullptr, in_child);
 
 uint64_t forks() {
     (void)fork_handler;
@@ -78,6 +96,7 @@ VkInstance instance() {
                     "Vulkan was opened before this process was forked, and its drivers do not survive that: start "
                     "processes with multiprocessing's \"spawn\" method, or fork before the first use of a device");
     if (!made) {
+        driver_loaded = true;
         made = create_instance();
         forks_then = forks();
     }
