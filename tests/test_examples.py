@@ -106,6 +106,11 @@ def test_lenet_on_photographs(tmp_path: Path) -> None:
 def test_lenet_without_matplotlib_says_so(stripes: Path, tmp_path: Path) -> None:
     (tmp_path / "matplotlib.py").write_text("raise ImportError('hidden by the test')")
     arguments = ("--subset", "64", "--out", str(tmp_path / "out"))
-    printed = _run("lenet.py", *arguments, VKGRAD_DATA=str(stripes), PYTHONPATH=str(tmp_path))
+    printed = _run(
+        "lenet.py",
+        *arguments,
+        VKGRAD_DATA=str(stripes),
+        PYTHONPATH=os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
+    )
     assert "no pictures: matplotlib is not installed" in printed
     assert printed.splitlines()[-1].startswith("test accuracy: ")
