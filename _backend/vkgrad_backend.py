@@ -30,8 +30,10 @@ def download(folder: Path) -> Path:
     """Let pip fetch the sdist into `folder`; returns its path after checking the digest."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     command += ["--no-binary", NAME, "--dest", str(folder), f"{NAME}=={VERSION}"]
-    # An outer pip hands its backend-path on in these variables; the inner one would look for kp's backend in there.
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("_PYPROJECT_HOOKS_")}
+    # An outer pip hands its backend-path on in these variables (the second name is that of pip before 23.3); the inner
+    # one would look for kp's backend in there.
+    outer = ("_PYPROJECT_HOOKS_", "PEP517_")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(outer)}
     try:
         subprocess.run(command, env=environment, check=True)
     except subprocess.CalledProcessError as error:
