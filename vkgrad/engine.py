@@ -463,14 +463,19 @@ def synchronize() -> None:
 def read(node: Node) -> np.ndarray:
     """The value of `node` as a new NumPy array; computes everything pending first."""
     with lock:
+        failed: Exception | None = None
         if node not in values:
             try:
                 evaluate([handle.node for handle in list(pending.values())], read=[node])
-            except Exception:
-                # Perhaps another tensor is too large. That is told to whoever reads that one; this one goes alone, and
+            except Exception as error:
+                # Perhaps another tensor is too large: whoever reads that one gets the error. This one goes alone, and
                 # if the trouble is its own it comes up again.
                 pending.clear()
-        return read_value(node)
+                failed = error
+        value = read_value(node)
+        if failed is not None:
+            notice(f"another pending tensor could not be computed ({failed}); this one was, alone")
+        return value
 
 
 def read_value(node: Node) -> np.ndarray:

@@ -15,10 +15,11 @@ from math import prod
 from typing import NamedTuple
 
 from vkgrad.ir import build as b
-from vkgrad.ir.node import Node, rebuilt, walk
+from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family
 from vkgrad.ops.contraction import extents_of, summed_labels
 from vkgrad.ops.views import pad
+from vkgrad.schedule.rewrite import rewrite
 
 # However few elements there are, one invocation or workgroup must not join more terms than this: 256 lanes of 32,768
 # trips over up to eight loops (some software drivers stop silently at 65,535 trips).
@@ -53,19 +54,15 @@ class Width(NamedTuple):
 
 def split(outputs: Sequence[Node], has_value: Callable[[Node], bool], width: Width) -> list[Node]:
     """`outputs` with long reductions and contractions split, in the same order."""
-    new: dict[Node, Node] = {}
-    for node in walk(outputs, stop=has_value):
-        if has_value(node) or node.op.family is Family.LEAF:
-            new[node] = node
-            continue
-        same = new[node] = rebuilt(node, tuple(new[source] for source in node.inputs))
-        if same.size == 0:
-            continue
-        if same.op.family is Family.REDUCTION:
-            new[node] = _reduction(same, width)
-        elif same.op.family is Family.CONTRACTION:
-            new[node] = _contraction(same, width)
-    return [new[node] for node in outputs]
+    return rewrite(outputs, has_value, lambda node: _split(node, width))
+
+
+def _split(node: Node, width: Width) -> Node:
+    if node.size and node.op.family is Family.REDUCTION:
+        return _reduction(node, width)
+    if node.size and node.op.family is Family.CONTRACTION:
+        return _contraction(node, width)
+    return node
 
 
 def _parts(elements: int, terms: int, width: Width) -> int:
