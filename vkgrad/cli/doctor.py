@@ -176,7 +176,7 @@ def templates() -> Iterator[Finding]:
     except StopIteration:
         yield broken("the folder of shader templates is missing", REINSTALL)
         return
-    wanted = sorted({row.template for row in ROWS} | {"functions.glsl"})
+    wanted = sorted({row.template for row in ROWS} | {"library/basics.glsl"})
     missing = [name for name in wanted if not (folder / name).is_file()]
     if missing:
         yield broken(f"{folder} lacks {', '.join(missing)}", REINSTALL)

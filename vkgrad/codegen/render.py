@@ -52,18 +52,20 @@ _HEADER = re.compile(r"^// @function (\S+)(?: needs (.*))?$", re.M)
 
 @cache
 def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """name -> (text, names it needs) of every block in functions.glsl."""
-    text = (template_folder() / "functions.glsl").read_text()
-    heads = list(_HEADER.finditer(text))
-    blocks = {}
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
-        body = text[head.end() : following.start() if following else len(text)].strip()
-        blocks[head[1]] = (body, tuple((head[2] or "").split()))
+    """name -> (text, names it needs) of every block in the library of functions."""
+    blocks: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for path in sorted((template_folder() / "library").glob("*.glsl")):
+        text = path.read_text()
+        heads = list(_HEADER.finditer(text))
+        for head, following in zip(heads, [*heads[1:], None], strict=True):
+            body = text[head.end() : following.start() if following else len(text)].strip()
+            assert head[1] not in blocks, f"{path.name}: {head[1]} is in the library twice"
+            blocks[head[1]] = (body, tuple((head[2] or "").split()))
     return blocks
 
 
 def used_functions(text: str, doubles: bool) -> list[str]:
-    """The blocks of functions.glsl that `text` calls, each after those it needs."""
+    """The blocks of the library that `text` calls, each after those it needs."""
     blocks, out = functions(), []
 
     def take(name: str) -> None:

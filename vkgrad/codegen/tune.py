@@ -97,7 +97,7 @@ def table_version() -> str:
     modules = ("rows", "render", "expressions", "kernel_class", "tune")
     sources = [Path(str(import_module(f"vkgrad.codegen.{name}").__file__)) for name in modules]
     digest = hashlib.sha256()
-    for path in (*sources, *sorted(template_folder().iterdir())):
+    for path in (*sources, *sorted(path for path in template_folder().rglob("*") if path.is_file())):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -101,7 +101,7 @@ def _pow_grad(g: Node, out: Node, x: Node, y: Node) -> tuple:
 
 elementwise(
     "pow", arity=2, dtype=numeric, numpy=_numpy_pow,
-    glsl={"f": "pow_f32({x}, {y})", "i": "pow_int({x}, {y})", "u": "pow_int({x}, {y})"},
+    glsl={"f": "pow_{type}({x}, {y})", "i": "pow_int({x}, {y})", "u": "pow_int({x}, {y})"},
     grad=_pow_grad, samples=uniform(0.1, 4, (-3, 3)) + SPECIAL + edges(0.5, 2.0, 3.0), inexact=True,
     doc="x ** y; 0 ** 0 is 1. An integer to a negative power is 1 / x**-y without its fraction, 0 if x is 0.",
 )  # fmt: skip
@@ -119,7 +119,7 @@ elementwise(
     doc="1 / sqrt(x).",
 )  # fmt: skip
 elementwise(
-    "cbrt", dtype=floating, numpy=np.cbrt, glsl="cbrt_f32({x})", inexact=True,
+    "cbrt", dtype=floating, numpy=np.cbrt, glsl="cbrt_{type}({x})", inexact=True,
     grad=lambda g, out, x: (guarded_product(g, 1 / (b.apply("square", out) * 3)),), samples=uniform(-4, 4) + SPECIAL,
     doc="The real cube root, also of negative numbers.",
 )  # fmt: skip

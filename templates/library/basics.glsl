@@ -1,0 +1,86 @@
+// The library of GLSL functions that the kernel fragments of the op records name, file by file. A kernel includes only the
+// blocks whose names occur in its text, with what they need. `NAME@double` holds the double-precision overload of NAME.
+//
+// Names that end in _float or _double compute in that precision: an op names exp_{type}. They exist because Vulkan promises
+// little of the built-in ones (exp: 3 + 2|x| ulp; sin: 2^-11 absolute; atan: 4096 ulp), drivers differ, and in double
+// precision there are none. A `precise` function has the same bits in every kernel, because no multiply in it is
+// contracted with an add.
+//
+// This file: classes, extremes and exponents of floats. By bits, because a driver may assume that some values do not occur.
+
+// @function inf_float
+precise float inf_float() { return uintBitsToFloat(0x7f800000u); }
+
+// @function nan_float
+precise float nan_float() { return uintBitsToFloat(0x7fc00000u); }
+
+// @function is_nan
+// By bits: a driver may assume that NaN does not occur and compile isnan away.
+bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+
+// @function is_nan@double
+bool is_nan(double x) {
+    uvec2 w = unpackDouble2x32(x);
+    uint high = w.y & 0x7fffffffu;
+    return high > 0x7ff00000u || (high == 0x7ff00000u && w.x != 0u);
+}
+
+// @function is_inf
+bool is_inf(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u; }
+
+// @function is_inf@double
+bool is_inf(double x) {
+    uvec2 w = unpackDouble2x32(x);
+    return (w.y & 0x7fffffffu) == 0x7ff00000u && w.x == 0u;
+}
+
+// @function is_finite
+bool is_finite(float x) { return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u; }
+
+// @function is_finite@double
+bool is_finite(double x) { return (unpackDouble2x32(x).y & 0x7fffffffu) < 0x7ff00000u; }
+
+// @function nan_max needs is_nan
+// The larger, or NaN if either is: GLSL's max may return the other operand.
+precise float nan_max(float x, float y) { return x > y || is_nan(x) ? x : y; }
+
+// @function nan_max@double needs is_nan@double
+precise double nan_max(double x, double y) { return x > y || is_nan(x) ? x : y; }
+
+// @function nan_min needs is_nan
+precise float nan_min(float x, float y) { return x < y || is_nan(x) ? x : y; }
+
+// @function nan_min@double needs is_nan@double
+precise double nan_min(double x, double y) { return x < y || is_nan(x) ? x : y; }
+
+// @function exponent_of
+// floor(log2(x)) of a finite x > 0.
+int exponent_of(float x) {
+    int e = int(floatBitsToUint(x) >> 23);
+    return e == 0 ? findMSB(floatBitsToUint(x)) - 149 : e - 127;
+}
+
+// @function exponent_of@double
+int exponent_of(double x) {
+    uvec2 w = unpackDouble2x32(x);
+    int e = int(w.y >> 20);
+    if (e != 0) return e - 1023;
+    return w.y != 0u ? findMSB(w.y) - 1042 : findMSB(w.x) - 1074;
+}
+
+// @function scale
+// x * 2^n in steps that neither overflow nor lose bits before the end.
+precise float scale(float x, int n) {
+    int half_ = n >> 1;
+    return x * uintBitsToFloat(uint(half_ + 127) << 23) * uintBitsToFloat(uint(n - half_ + 127) << 23);
+}
+
+// @function scale@double
+precise double scale(double x, int n) {
+    int half_ = n >> 1;
+    return x * packDouble2x32(uvec2(0u, uint(half_ + 1023) << 20)) * packDouble2x32(uvec2(0u, uint(n - half_ + 1023) << 20));
+}
+
+// @function signed_zero
+// By bits: to some drivers -0.0 and 0.0 are one number in a choice.
+precise float signed_zero(bool negative) { return uintBitsToFloat(negative ? 0x80000000u : 0u); }
