@@ -21,6 +21,7 @@ from vkgrad.functions.shapes import *
 from vkgrad.history import no_grad
 from vkgrad.ir.dtypes import bool_, float32, float64, int32, uint32
 from vkgrad.jit import jit
+from vkgrad.mapping import vmap
 from vkgrad.profile import profile
 from vkgrad.random import manual_seed
 from vkgrad.serialization import load, save

@@ -72,6 +72,7 @@ values: WeakKeyDictionary[Node, Value] = WeakKeyDictionary()  # a node with a va
 # Handles whose node has no value yet, by id and in order of creation. A WeakSet would compare them with ==, which on
 # tensors is element-wise, and would give plans an order that changes from run to run.
 pending: WeakValueDictionary[int, Any] = WeakValueDictionary()
+_aside = threading.local()  # `handles`: what this thread keeps out of `pending` now
 on_flush: list[Callable[[Plan | None, Recording], None]] = []
 lock = threading.RLock()
 
@@ -215,9 +216,29 @@ def register(handle: Handle) -> None:
     if watching is not None:
         watching.made(handle)
     elif handle.node not in values:
+        if (unready := getattr(_aside, "handles", None)) is not None:
+            unready[id(handle)] = handle
+            return
         pending[id(handle)] = handle
         if _built > MOST_PENDING_NODES:
             flush()
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """While inside, what this thread records is pending for nobody: it may depend on nodes that never get a value."""
+    before = getattr(_aside, "handles", None)
+    _aside.handles = WeakValueDictionary() if before is None else before
+    try:
+        yield
+    finally:
+        own, _aside.handles = _aside.handles, before
+        if before is None:
+            for handle in own.values():
+                if not any(
+                    node.op.family is Family.LEAF for node in walk([handle.node], stop=has_value) if node not in values
+                ):
+                    register(handle)
 
 
 def has_value(node: Node) -> bool:
@@ -352,7 +373,8 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node], on_host: Se
     if lost:
         raise VkgradError(
             f"this value depends on {lost[0]}, which has no value: it is an argument of a function that vg.jit is "
-            "recording (read values after the call, or use where() instead of if), or it was updated in place since"
+            "recording or vg.vmap is mapping (read values after the call, or use where() instead of if), or it was "
+            "updated in place since"
         )
     memory: dict[int, Memory] = {}
     made: dict[int, Value] = {}

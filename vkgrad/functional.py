@@ -15,11 +15,12 @@ from functools import update_wrapper, wraps
 from typing import Any
 
 from vkgrad import autodiff, engine, history, tree
+from vkgrad.batching import batch
 from vkgrad.errors import DifferentiationError, ShapeError
-from vkgrad.functions import stack
 from vkgrad.functions.creation import counter
 from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
+from vkgrad.ops.sources import leaf as new_leaf
 from vkgrad.ops.views import alias
 from vkgrad.tensor import Tensor, is_operand, lift
 
@@ -72,7 +73,7 @@ def _trace(
                 inputs.append(alias(source.node))
                 sources.append(source)
                 if leaf.of_module:
-                    until_called.enter_context(_standing_in(source, inputs[-1]))
+                    until_called.enter_context(standing_in(source, inputs[-1]))
                 else:
                     tensors.append(Tensor(inputs[-1], keeps_history=True))
             given[position] = tree.replace(_one_by_one(tensors), given[position])
@@ -104,7 +105,7 @@ def _differentiable(name: str, where: str, value: Any) -> Tensor:
 
 
 @contextmanager
-def _standing_in(parameter: Tensor, node: Node):
+def standing_in(parameter: Tensor, node: Node):
     """Let `parameter` stand for `node` while the function runs."""
     before, kept = parameter.node, parameter.keeps_history
     # keeps_history: a read inside the function must not turn the alias into a leaf that nothing is differentiated by.
@@ -273,7 +274,7 @@ def _directions(name: str, what: str, value: Any, form: tree.Structure, like: Se
 
 # ---- whole matrices of derivatives
 def jacobian(f: Function, argnums: int = 0) -> Function:
-    """A function that returns all derivatives of f, one reverse pass per element of its output.
+    """A function that returns all derivatives of f, one batched reverse pass for each tensor of its output.
 
     Shapes: the output's, then the argument's; in the output's nesting, and inside that the argument's.
 
@@ -290,17 +291,18 @@ def jacobian(f: Function, argnums: int = 0) -> Function:
         blocks: list[Any] = []
         made: list[Node] = []
         for output in outputs:
-            rows = []
-            for element in range(output.size):
-                one = (counter(output.size) == element).astype(output.dtype).reshape(output.shape)
-                rows.append(_tensors(_pull(trace, [output], [one.node])))
+            one = new_leaf(output.shape, output.dtype)
+            numbers = counter(output.size)
+            unit = (numbers.reshape(-1, 1) == numbers).astype(output.dtype).reshape(output.size, *output.shape)
+            pulled = _pull(trace, [output], [one])
+            rows = batch(pulled, {one: unit.node}, output.size)
             matrices = [
-                stack(column).reshape(*output.shape, *x.shape)
-                if rows
-                else Tensor(b.constant(0, x.dtype, output.shape + x.shape))
-                for column, x in zip(
-                    zip(*rows, strict=True) if rows else [()] * len(trace.inputs), trace.inputs, strict=True
+                Tensor(
+                    b.constant(0, x.dtype, output.shape + x.shape)
+                    if every is None
+                    else b.reshape(every, output.shape + x.shape)
                 )
+                for every, x in zip(rows, trace.inputs, strict=True)
             ]
             made.extend(matrix.node for matrix in matrices)
             blocks.append(trace.form.unflatten(matrices))

@@ -1,0 +1,3 @@
+from tests.reference import graph_only
+
+__all__ = ["graph_only"]
