@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vkgrad import data, functions, indexing, nn, optim, random, testing, tree, updates
 from vkgrad.counters import counting, stats
+from vkgrad.custom_kernels import Geometry, custom_kernel
 from vkgrad.custom_rules import custom_vjp, stop_gradient
 from vkgrad.execution import default_device, devices, flush, host_policy, plan, set_device, synchronize
 from vkgrad.functional import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp

@@ -37,7 +37,9 @@ class KernelClass:
 
 
 def class_of(kernel: Kernel) -> KernelClass | None:
-    """The class of `kernel`; None for one that reads no memory, of which there is nothing to measure."""
+    """The class of `kernel`; None where there is nothing to choose: for routines, and for what reads no memory."""
+    if kernel.routine is not None:
+        return None
     if kernel.product is not None:
         b, m, n, k = mnk(kernel)
         bare = _bare_product(kernel)

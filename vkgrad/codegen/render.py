@@ -10,9 +10,10 @@ from typing import Any
 
 import jinja2
 
-from vkgrad.codegen.expressions import Expressions, closure, literal
+from vkgrad.codegen.expressions import Expressions, Numbers, closure, literal
+from vkgrad.codegen.routine import geometry, variables
 from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size, mnk
-from vkgrad.schedule.kernel import Compute, Gather, Kernel, Literal, Load, Reduce
+from vkgrad.schedule.kernel import Call, Compute, Gather, Kernel, Literal, Load, Reduce
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,12 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+
+
+@cache
+def template(source: str) -> jinja2.Template:
+    """The template of a file in the folder, or one whose text is given (it has more than one line)."""
+    return environment().from_string(source) if "\n" in source else environment().get_template(source)
 
 
 _HEADER = re.compile(r"^// @function (\S+)(?: needs (.*))?$", re.M)
@@ -393,22 +400,43 @@ class ProductView:
 
 
 def render(kernel: Kernel, limits: Limits, row: Row | None = None) -> Shader:
-    """The shader for `kernel` by the given row, or by the first that applies."""
+    """The shader for `kernel` by the given row, or by the first that applies; a routine has a template of its own."""
+    if kernel.routine is not None:
+        return _render_routine(kernel, kernel.routine, limits)
     row = row or choose(kernel, limits)
     parameters = row.parameters(kernel, limits)
     view = View(kernel)
     groups = dispatch_size(row.groups(kernel, parameters), limits)
     view.number("grid width", groups[0])
     body = environment().get_template(row.template).render(view=view, kernel=kernel, **parameters)
+    return _shader(kernel, body, view.text.numbers, groups, row.name, tuple(parameters.items()))
+
+
+def _render_routine(kernel: Kernel, call: Call, limits: Limits) -> Shader:
+    found = geometry(kernel, call, limits)
+    groups, numbers = dispatch_size(found.groups, limits), Numbers()
+    assert call.op.template is not None
+    body = template(call.op.template).render(variables(kernel, call, found, numbers, groups[0]))
+    return _shader(kernel, body, numbers, groups, call.op.name, tuple(found.parameters.items()))
+
+
+def _shader(
+    kernel: Kernel,
+    body: str,
+    numbers: Numbers,
+    groups: tuple[int, int, int],
+    row: str,
+    parameters: tuple[tuple[str, Any], ...],
+) -> Shader:
+    """`body` with everything that it needs before it."""
     doubles = any(i.dtype.name == "float64" for i in kernel.code)
     parts = [
         "#version 450",
         *(["#extension GL_KHR_shader_subgroup_ballot : require"] if "subgroupBroadcast(" in body else []),
         *(["#extension GL_EXT_control_flow_attributes : enable"] if "[[unroll]]" in body else []),
-        *view.text.numbers.declarations(),
+        *numbers.declarations(),
         *buffer_declarations(kernel, body),
         *used_functions(body, doubles),
         body,
     ]
-    numbers = tuple(view.text.numbers.values)
-    return Shader("\n".join(parts), numbers, len(kernel.slots), groups, row.name, tuple(parameters.items()))
+    return Shader("\n".join(parts), tuple(numbers.values), len(kernel.slots), groups, row, parameters)

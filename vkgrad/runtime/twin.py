@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+import numpy as np
+
 from vkgrad.runtime.access import Buffers, parts
 from vkgrad.runtime.blas import Contraction
 from vkgrad.runtime.lanes import Lanes, shares
@@ -17,7 +19,7 @@ from vkgrad.runtime.overlap import overlapping
 from vkgrad.runtime.padding import passes
 from vkgrad.runtime.program import Program
 from vkgrad.runtime.scratch import Scratch
-from vkgrad.schedule.kernel import Kernel
+from vkgrad.schedule.kernel import Call, Kernel, Load
 
 LARGEST_VALUE = 1 << 18  # elements of the largest array that a part of a nest computes: half of a second-level cache
 MOST_KEPT = 64  # parts of a nest whose programs are kept; those of a longer list are made anew in each run
@@ -30,9 +32,24 @@ def prepare(kernel: Kernel, lanes: Lanes | None = None) -> Callable[[Buffers], N
     Functions made with the same `lanes` must not run at the same time. A boolean array is `np.bool_`; every array has
     exactly the type that the kernel says. Stores may alias loads of the same places.
     """
+    if kernel.routine is not None:
+        return called(kernel, kernel.routine)
     lanes = lanes or Lanes()
     runs = [alone(*share) for share in zip(shares(kernel, lanes.count), lanes.scratches, strict=False)]
     return runs[0] if len(runs) == 1 else lanes.together(runs)
+
+
+def called(kernel: Kernel, call: Call) -> Callable[[Buffers], None]:
+    """A routine, by the NumPy meaning of its op."""
+    meaning, attributes = getattr(call.op.numpy, "__wrapped__", call.op.numpy), dict(call.attributes)
+    slots = [load.slot for load in (kernel.code[index] for index in call.operands) if isinstance(load, Load)]
+    (store,) = kernel.stores
+
+    def run(buffers: Buffers) -> None:
+        operands = [buffers[slot].reshape(shape) for slot, shape in zip(slots, call.shapes, strict=True)]
+        buffers[store.slot][:] = np.reshape(meaning(*operands, **attributes), -1)
+
+    return run
 
 
 def alone(kernel: Kernel, scratch: Scratch) -> Callable[[Buffers], None]:

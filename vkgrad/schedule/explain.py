@@ -49,7 +49,7 @@ def report(plan: Plan, row: Any = None) -> list[KernelReport]:
     for kernel, level in zip(plan.kernels, plan.levels, strict=True):
         written = {kernel.slots[slot] for slot in kernel.written}
         read = {kernel.slots[slot] for slot, _ in kernel.reads()}
-        kind = "contraction" if kernel.product else "reduction" if len(kernel.extents) > kernel.parallel else "map"
+        kind = _kind(kernel)
         out.append(
             KernelReport(
                 level=level,
@@ -66,6 +66,12 @@ def report(plan: Plan, row: Any = None) -> list[KernelReport]:
             )
         )
     return out
+
+
+def _kind(kernel: Kernel) -> str:
+    if kernel.routine is not None:
+        return "routine"
+    return "contraction" if kernel.product else "reduction" if len(kernel.extents) > kernel.parallel else "map"
 
 
 def explain(plan: Plan, row: Any = None) -> str:

@@ -5,6 +5,8 @@ parallel ones (P), then the reduced ones (R). An instruction is *full* when its 
 a full value into one per place of P. A plain element-wise kernel has no R; softmax over rows has two reductions one
 after the other; a matrix product is a `Reduce` of a product, marked so that faster template rows can claim it.
 
+A routine is no nest: its kernel ends in a `Call` on whole arrays, and its one axis P counts the elements of its result.
+
 This module must not know GLSL, devices or buffers: buffers are slot numbers.
 """
 
@@ -17,7 +19,7 @@ from typing import Any
 
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.layout import Layout
-from vkgrad.ir.op import Op
+from vkgrad.ir.op import Op, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +87,24 @@ class Reduce:
     dtype: DType
 
 
-Instruction = Load | Index | Literal | Compute | Guarded | Gather | Reduce
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A routine on whole arrays in row-major order: operand i is a `Load` of all elements of `shapes[i]`."""
+
+    op: Op
+    operands: tuple[int, ...]
+    attributes: tuple[tuple[str, Any], ...]
+    shapes: tuple[Shape, ...]
+    shape: Shape
+    dtype: DType
+
+
+Instruction = Load | Index | Literal | Compute | Guarded | Gather | Reduce | Call
 
 
 def operands(instruction: Instruction) -> tuple[int, ...]:
     match instruction:
-        case Compute():
+        case Compute() | Call():
             return instruction.operands
         case Guarded() | Reduce():
             return (instruction.value,)
@@ -151,6 +165,12 @@ class Kernel:
     def terms(self) -> int:
         """How many terms each reduction joins."""
         return prod(self.extents[self.parallel :])
+
+    @property
+    def routine(self) -> Call | None:
+        """The routine that this kernel is, if it is one."""
+        last = self.code[-1] if self.code else None
+        return last if isinstance(last, Call) else None
 
     @property
     def written(self) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from vkgrad.schedule.fuse import Fuser
 from vkgrad.schedule.kernel import Kernel
 from vkgrad.schedule.lower import Lowering
 from vkgrad.schedule.memory import Lifetime, pack
+from vkgrad.schedule.passes import passes
 from vkgrad.schedule.simplify import simplify
 from vkgrad.schedule.split import Width, split
 from vkgrad.schedule.widen import widen
@@ -128,7 +129,7 @@ def build_plan(
     nodes = len(walk(targets, stop=has_value))
     simple = simplify(widen(targets, has_value) if wide else targets, has_value)
     if width is not None:
-        simple = split(simple, has_value, width)
+        simple = split(passes(simple, has_value, width), has_value, width)
     simple = [_stored(node, has_value) for node in simple]
     present = list(dict.fromkeys(node for node in simple if node.size))
     fusion = Fuser(present, has_value, max_buffers=max_buffers, fuse=fuse).run()
@@ -264,6 +265,8 @@ def _takeovers(
 def _reads_where_it_writes(kernel: Kernel, read: int, written: int) -> bool:
     if read not in kernel.slots:
         return True
+    if kernel.routine is not None:  # nobody knows where it reads
+        return False
     slot, out = kernel.slots.index(read), kernel.slots.index(written)
     (store,) = [store for store in kernel.stores if store.slot == out]
     places: list[Layout] = [layout for number, layout in kernel.reads() if number == slot]
