@@ -5,7 +5,7 @@ Importing it opens no device; the first value that is needed does.
 
 from typing import TYPE_CHECKING
 
-from vkgrad import data, functions, indexing, nn, optim, random, testing, tree, updates
+from vkgrad import data, fft, functions, indexing, nn, optim, random, testing, tree, updates
 from vkgrad.counters import counting, stats
 from vkgrad.custom_kernels import Geometry, custom_kernel
 from vkgrad.custom_rules import custom_vjp, stop_gradient
