@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vkgrad.ir.node import Node
+from vkgrad.ops.narrow import encoded, handed_out
 from vkgrad.runtime.twin import prepare
 from vkgrad.schedule.kernel import Kernel
 from vkgrad.schedule.plan import Plan, build_plan, structure
@@ -41,13 +42,13 @@ def run(
         memory: list[np.ndarray] = []
         for buffer in plan.buffers:
             if buffer.kind == "input":
-                memory.append(np.array(values[leaves[buffer.index]], buffer.dtype.numpy).reshape(-1))
+                memory.append(encoded(values[leaves[buffer.index]], buffer.dtype).copy().reshape(-1))
             elif buffer.kind == "temporary":
-                size = buffer.count * buffer.dtype.numpy.itemsize
-                memory.append(arena[buffer.index : buffer.index + size].view(buffer.dtype.numpy))
+                size = buffer.count * buffer.dtype.memory.itemsize
+                memory.append(arena[buffer.index : buffer.index + size].view(buffer.dtype.memory))
             else:
-                size = buffer.count * buffer.dtype.numpy.itemsize
-                memory.append(np.full(size, 0xA5, np.uint8).view(buffer.dtype.numpy))
+                size = buffer.count * buffer.dtype.memory.itemsize
+                memory.append(np.full(size, 0xA5, np.uint8).view(buffer.dtype.memory))
         for taken, owner in plan.in_place.items():
             memory[taken] = memory[owner]
         with np.errstate(all="ignore"):
@@ -69,5 +70,5 @@ def planned(
     shaped = []
     for node, value in zip(outputs, flat, strict=True):
         empty = np.empty(node.shape, node.dtype.numpy)
-        shaped.append(empty if value is None else value.reshape(node.shape))
+        shaped.append(empty if value is None else handed_out(value.reshape(node.shape), node.dtype))
     return shaped

@@ -20,7 +20,21 @@ from vkgrad.functions.lookup import *
 from vkgrad.functions.reductions import *
 from vkgrad.functions.shapes import *
 from vkgrad.history import no_grad
-from vkgrad.ir.dtypes import bool_, float32, float64, int32, uint32
+from vkgrad.ir.dtypes import (
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from vkgrad.jit import jit
 from vkgrad.mapping import vmap
 from vkgrad.profile import profile

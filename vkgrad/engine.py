@@ -28,10 +28,11 @@ from vkgrad.counters import count, count_host
 from vkgrad.errors import NoDeviceError, UnsupportedError, VkgradError
 from vkgrad.ir import build
 from vkgrad.ir import node as node_module
-from vkgrad.ir.dtypes import DType
+from vkgrad.ir.dtypes import DType, float64
 from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import Family
 from vkgrad.notice import notice
+from vkgrad.ops.narrow import encoded, handed_out, meaning_of
 from vkgrad.ops.sources import leaf
 from vkgrad.ops.views import alias
 from vkgrad.runtime.device import Device, Job, Memory, Recording
@@ -191,9 +192,10 @@ def _refuse(node: Node) -> None:
     if node.dtype.size_bytes == 8 or any(source.dtype.size_bytes == 8 for source in node.inputs):
         reason = device().refuses(node)
         if reason is not None and config.host == "raise":
+            instead = "float32" if float64 in (node.dtype, *(source.dtype for source in node.inputs)) else "int32"
             raise UnsupportedError(
                 f"{node.op.name}: {node.dtype.name}{list(node.shape)} has no kernel on {device().name}: {reason}. "
-                "Use float32, the cpu device, or VKGRAD_HOST=allow to compute it on the host"
+                f"Use {instead}, the cpu device, or VKGRAD_HOST=allow to compute it on the host"
             )
 
 
@@ -205,7 +207,7 @@ def put(array: np.ndarray, dtype: DType) -> Node:
     """A new leaf holding a copy of `array` on the default device. It is uploaded with the next flush."""
     target = device()
     node = leaf(array.shape, dtype)
-    stored = np.array(array, dtype.numpy, copy=True, order="C")
+    stored = np.array(encoded(array, dtype), copy=True, order="C")
     values[node] = Value(target, None, node.size * dtype.size_bytes, source=stored if node.size else None)
     return node
 
@@ -346,9 +348,9 @@ def _host_nodes(targets: Sequence[Node], own: Device) -> None:
             continue
         if config.host == "warn":
             notice(f"{node.op.name} runs on the host: {own.refuses(node)}")
-        arrays = [read_value(source) for source in node.inputs]
+        arrays = [read_value(source).astype(source.dtype.computed.numpy) for source in node.inputs]
         with np.errstate(all="ignore"):
-            result = np.asarray(node.op.numpy(*arrays, **node.attributes), node.dtype.numpy)
+            result = encoded(meaning_of(node.op, node.dtype)(*arrays, **node.attributes), node.dtype)
         count_host(node.op.name, node.ndim, node.dtype.name, result.nbytes)
         values[node] = Value(own, None, node.size * node.dtype.size_bytes, source=result)
 
@@ -508,7 +510,7 @@ def read_value(node: Node) -> np.ndarray:
     if not node.size:
         return np.empty(node.shape, node.dtype.numpy)
     if value.source is not None:
-        return value.source.copy()
+        return handed_out(value.source.copy(), node.dtype)
     if value.landed is None:
         _run([], value.device, [node])
     assert value.landed is not None

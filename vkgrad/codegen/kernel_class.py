@@ -88,7 +88,7 @@ def _bare_reduction(kernel: Kernel) -> Kernel:
         load = Load(0, _dense(kernel.extents, ()), _zero(dtype), dtype)
     dtype = uint32 if load.dtype.kind == "b" else load.dtype  # stored alike, and a count says more than any or all
     load = Load(0, _at_origin(load.layout), 0, dtype)
-    return _bare(kernel, (load, Reduce(OPS["sum"], 0, dtype)))
+    return _bare(kernel, (load, Reduce(OPS["sum"], 0, dtype.computed)))
 
 
 def _bare(kernel: Kernel, code: tuple, store: Layout | None = None, product: Product | None = None) -> Kernel:

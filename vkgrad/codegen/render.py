@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 
 import jinja2
 
+from vkgrad.codegen.elements import Packing, stored_type
 from vkgrad.codegen.expressions import Expressions, Numbers, closure, literal
 from vkgrad.codegen.routine import geometry, variables
 from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size, mnk
+from vkgrad.ir.dtypes import DType
 from vkgrad.schedule.kernel import Call, Compute, Gather, Kernel, Literal, Load, Reduce
 
 
@@ -71,16 +74,16 @@ def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
     return blocks
 
 
-def used_functions(text: str, doubles: bool) -> list[str]:
-    """The blocks of the library that `text` calls, each after those it needs."""
+def used_functions(text: str, overloads: Collection[str] = ()) -> list[str]:
+    """The blocks of the library that `text` calls, each after those it needs; with these `overloads` of them."""
     blocks, out = functions(), []
 
     def take(name: str) -> None:
-        for block in (name, f"{name}@double") if doubles else (name,):
+        for block in (name, *(f"{name}@{overload}" for overload in overloads)):
             if block in blocks and block not in taken:
                 taken.add(block)
                 for need in blocks[block][1]:
-                    take(need.removesuffix("@double"))
+                    take(need.partition("@")[0])
                 out.append(blocks[block][0])
 
     taken: set[str] = set()
@@ -91,15 +94,36 @@ def used_functions(text: str, doubles: bool) -> list[str]:
     return out
 
 
-def buffer_declarations(kernel: Kernel, body: str) -> list[str]:
+def overloads(dtypes: Iterable[DType]) -> list[str]:
+    """Which overloads of the blocks in functions.glsl values of these types need."""
+    wide = {dtype.kind for dtype in dtypes if dtype.size_bytes == 8}
+    return [name for name, kinds in (("double", "f"), ("int64", "iu")) if wide.intersection(kinds)]
+
+
+# What the text of a shader must ask for before it may name a type or a function.
+EXTENSIONS = {
+    r"\bsubgroupBroadcast\(": "GL_KHR_shader_subgroup_ballot : require",
+    r"\[\[unroll\]\]": "GL_EXT_control_flow_attributes : enable",
+    r"\bu?int8_t\b": "GL_EXT_shader_8bit_storage : require",
+    r"\bu?int16_t\b": "GL_EXT_shader_16bit_storage : require",
+    r"\bu?int64_t\b": "GL_EXT_shader_explicit_arithmetic_types_int64 : require",
+}
+
+
+def extensions(text: str) -> list[str]:
+    return [f"#extension {name}" for pattern, name in EXTENSIONS.items() if re.search(pattern, text)]
+
+
+def buffer_declarations(kernel: Kernel, body: str, packing: Packing = frozenset()) -> list[str]:
     """A block per slot, and a second one over the same memory where `body` takes four elements at a time."""
     written = set(kernel.written)
     types: dict[int, str] = {}
+
     for instruction in kernel.code:
         if isinstance(instruction, (Load, Gather)):
-            types[instruction.slot] = instruction.dtype.storage
+            types[instruction.slot] = stored_type(instruction.dtype, packing)
     for store in kernel.stores:
-        types[store.slot] = store.dtype.storage
+        types[store.slot] = stored_type(store.dtype, packing)
     access = ["" if slot in written else "readonly " for slot in range(len(kernel.slots))]
     return [
         f"layout(binding = {slot}) {access[slot]}buffer B{slot} {{ {types[slot]} b{slot}[]; }};"
@@ -117,9 +141,9 @@ VECTORS = {"float": "vec4", "int": "ivec4", "uint": "uvec4"}  # four of a storag
 class View:
     """What a template sees of a kernel: lists of lines, already in the right order. Templates hold the loops."""
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Kernel, packing: Packing = frozenset()):
         self.kernel = kernel
-        self.text = Expressions(kernel)
+        self.text = Expressions(kernel, packing)
         self.full = kernel.is_full()
         self.level = kernel.levels()
         self.parallel_axes = range(kernel.parallel)
@@ -405,38 +429,36 @@ def render(kernel: Kernel, limits: Limits, row: Row | None = None) -> Shader:
         return _render_routine(kernel, kernel.routine, limits)
     row = row or choose(kernel, limits)
     parameters = row.parameters(kernel, limits)
-    view = View(kernel)
+    view = View(kernel, limits.packing)
     groups = dispatch_size(row.groups(kernel, parameters), limits)
     view.number("grid width", groups[0])
     body = environment().get_template(row.template).render(view=view, kernel=kernel, **parameters)
-    return _shader(kernel, body, view.text.numbers, groups, row.name, tuple(parameters.items()))
+    return _shader(kernel, body, limits.packing, view.text.numbers, groups, row.name, tuple(parameters.items()))
 
 
 def _render_routine(kernel: Kernel, call: Call, limits: Limits) -> Shader:
     found = geometry(kernel, call, limits)
     groups, numbers = dispatch_size(found.groups, limits), Numbers()
     assert call.op.template is not None
-    body = template(call.op.template).render(variables(kernel, call, found, numbers, groups[0]))
-    return _shader(kernel, body, numbers, groups, call.op.name, tuple(found.parameters.items()))
+    body = template(call.op.template).render(variables(kernel, call, found, numbers, groups[0], limits.packing))
+    return _shader(kernel, body, limits.packing, numbers, groups, call.op.name, tuple(found.parameters.items()))
 
 
 def _shader(
     kernel: Kernel,
     body: str,
+    packing: Packing,
     numbers: Numbers,
     groups: tuple[int, int, int],
     row: str,
     parameters: tuple[tuple[str, Any], ...],
 ) -> Shader:
     """`body` with everything that it needs before it."""
-    doubles = any(i.dtype.name == "float64" for i in kernel.code)
     parts = [
-        "#version 450",
-        *(["#extension GL_KHR_shader_subgroup_ballot : require"] if "subgroupBroadcast(" in body else []),
-        *(["#extension GL_EXT_control_flow_attributes : enable"] if "[[unroll]]" in body else []),
         *numbers.declarations(),
-        *buffer_declarations(kernel, body),
-        *used_functions(body, doubles),
+        *buffer_declarations(kernel, body, packing),
+        *used_functions(body, overloads(instruction.dtype for instruction in kernel.code)),
         body,
     ]
+    parts = ["#version 450", *extensions("\n".join(parts)), *parts]
     return Shader("\n".join(parts), tuple(numbers.values), len(kernel.slots), groups, row, parameters)

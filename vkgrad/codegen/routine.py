@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from vkgrad.codegen.elements import Packing, read, store, stored_type
 from vkgrad.codegen.expressions import Numbers, literal
 from vkgrad.codegen.rows import Limits
 from vkgrad.errors import UnsupportedError
@@ -22,11 +23,13 @@ from vkgrad.schedule.kernel import Call, Kernel, Load
 class Array:
     """An operand or the result as a template sees it: `{{ inputs[0].name }}[i]` is a stored element.
 
-    `type` is what elements are in an expression, `stored` what they are in memory: these differ for bool.
+    `type` is what elements are in an expression, `stored` what they are in memory: these differ for bool and for types
+    that are only stored, such as float16, which `at` and `put` convert.
     """
 
     name: str
     dtype: DType
+    packing: Packing = frozenset()
 
     @property
     def type(self) -> str:
@@ -34,15 +37,15 @@ class Array:
 
     @property
     def stored(self) -> str:
-        return self.dtype.storage
+        return stored_type(self.dtype, self.packing)
 
     def at(self, address: str) -> str:
         """The element at `address`, as an expression."""
-        return f"({self.name}[{address}] != 0u)" if self.dtype.kind == "b" else f"{self.name}[{address}]"
+        return read(self.name, self.dtype, address, self.packing)
 
     def put(self, address: str, value: str) -> str:
         """The statement that stores `value`."""
-        return f"{self.name}[{address}] = " + (f"({value}) ? 1u : 0u;" if self.dtype.kind == "b" else f"{value};")
+        return store(self.name, self.dtype, address, f"({value})", self.packing)
 
     def literal(self, value: float | int | bool) -> str:
         """`value` as GLSL of this element type."""
@@ -77,13 +80,15 @@ def geometry(kernel: Kernel, call: Call, limits: Limits) -> Geometry:
     return found
 
 
-def variables(kernel: Kernel, call: Call, found: Geometry, numbers: Numbers, width: int) -> dict[str, Any]:
+def variables(
+    kernel: Kernel, call: Call, found: Geometry, numbers: Numbers, width: int, packing: Packing = frozenset()
+) -> dict[str, Any]:
     """What the template sees. `width` is that of the grid, whose rows of workgroups follow each other."""
     loads = [kernel.code[index] for index in call.operands]
     columns = numbers.name(("width of the grid",), width)
     return {
-        "inputs": [Array(f"b{load.slot}", load.dtype) for load in loads if isinstance(load, Load)],
-        "output": Array(f"b{kernel.stores[0].slot}", call.dtype),
+        "inputs": [Array(f"b{load.slot}", load.dtype, packing) for load in loads if isinstance(load, Load)],
+        "output": Array(f"b{kernel.stores[0].slot}", call.dtype, packing),
         "number": Names(numbers, dict(found.numbers)),
         "group": f"int(gl_WorkGroupID.y * {columns} + gl_WorkGroupID.x)",
         **found.parameters,

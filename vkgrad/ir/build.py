@@ -7,8 +7,6 @@ cannot do).
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,17 +15,26 @@ import numpy as np
 from vkgrad.errors import DTypeError, ShapeError
 from vkgrad.ir.dtypes import DType, dtype_of, promote, weak_dtype
 from vkgrad.ir.node import Node, Operand, make
-from vkgrad.ir.op import OPS, Op, Shape
+from vkgrad.ir.op import OPS, Family, Op, Shape
+from vkgrad.ir.rounding import rounded, wrapped
 
 on_node: list[Callable[[Node], None]] = []
 
+JOINING = (Family.REDUCTION, Family.CONTRACTION)  # families whose terms are added up in the wider type
+
 
 def build(op: Op | str, *inputs: Node, **attributes: Any) -> Node:
-    """One strict primitive: shapes and types must already fit."""
+    """One strict primitive: shapes and types must already fit.
+
+    Of a type that is only stored (float16, say) terms are joined in the type that it is computed in, and the result is
+    rounded once: the node is then the cast of such a reduction or contraction.
+    """
     record = OPS[op] if isinstance(op, str) else op
     if len(inputs) != record.arity:
         raise TypeError(f"{record.name}: takes {record.arity} operands, got {len(inputs)}")
     dtype = record.dtype([node.dtype for node in inputs], **attributes)
+    if dtype.narrow and record.family in JOINING:
+        return cast(build(record, *(cast(node, dtype.computed) for node in inputs), **attributes), dtype)
     shape = record.shape([node.shape for node in inputs], **attributes)
     node = make(record, inputs, attributes, shape, dtype)
     for watch in on_node:
@@ -38,21 +45,12 @@ def build(op: Op | str, *inputs: Node, **attributes: Any) -> Node:
 def constant(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Node:
     """A literal of type `dtype`, repeated over `shape`. Integers wrap, as NumPy's casts do."""
     if dtype.kind == "f":
-        value = float(value) if dtype.size_bytes == 8 else _single(float(value))
+        value = rounded(float(value), dtype)
     elif dtype.kind == "b":
         value = bool(value)
     else:
-        bits = int(value) & 0xFFFFFFFF
-        value = bits - 2**32 if dtype.kind == "i" and bits >= 2**31 else bits
+        value = wrapped(int(value), dtype)
     return expand(build("constant", value=value, type=dtype.name), shape)
-
-
-def _single(value: float) -> float:
-    """The nearest float32; beyond its range infinity, as in any cast."""
-    try:
-        return struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
 
 
 def cast(node: Node, dtype: DType) -> Node:

@@ -100,9 +100,9 @@ def elementwise(
 ) -> Op:
     """An op that computes each output element from the input elements at the same place.
 
-    glsl is an expression over {x}, {y}, {z} (the operands) and {type} (the GLSL type of the result), or a mapping from
-    the operands' kind ("f", "i", "u", "b") to one; attributes are fields too. An expression is used as a whole, and its
-    operands are names or literals, so only a literal's minus sign needs care.
+    glsl is an expression over {x}, {y}, {z} (the operands) and the fields of `DType.glsl_fields` of the result's type,
+    or a mapping from the operands' kind ("f", "i", "u", "b") to one; attributes are fields too. An expression is used
+    as a whole, and its operands are names or literals, so only a literal's minus sign needs care.
     """
     rule = dtype(name) if isinstance(dtype, Taking) else dtype
     meaning = quiet(in_order(numpy) if inexact else numpy)

@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from vkgrad.ops.narrow import decoded, encoded
 from vkgrad.runtime.access import Buffers, parts
 from vkgrad.runtime.blas import Contraction
 from vkgrad.runtime.lanes import Lanes, shares
@@ -42,12 +43,13 @@ def prepare(kernel: Kernel, lanes: Lanes | None = None) -> Callable[[Buffers], N
 def called(kernel: Kernel, call: Call) -> Callable[[Buffers], None]:
     """A routine, by the NumPy meaning of its op."""
     meaning, attributes = getattr(call.op.numpy, "__wrapped__", call.op.numpy), dict(call.attributes)
-    slots = [load.slot for load in (kernel.code[index] for index in call.operands) if isinstance(load, Load)]
+    loads = [load for load in (kernel.code[index] for index in call.operands) if isinstance(load, Load)]
     (store,) = kernel.stores
 
     def run(buffers: Buffers) -> None:
-        operands = [buffers[slot].reshape(shape) for slot, shape in zip(slots, call.shapes, strict=True)]
-        buffers[store.slot][:] = np.reshape(meaning(*operands, **attributes), -1)
+        operands = [decoded(buffers[load.slot], load.dtype) for load in loads]
+        shaped = [operand.reshape(shape) for operand, shape in zip(operands, call.shapes, strict=True)]
+        buffers[store.slot][:] = np.reshape(encoded(meaning(*shaped, **attributes), store.dtype), -1)
 
     return run
 

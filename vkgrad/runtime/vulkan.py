@@ -31,12 +31,15 @@ from vkgrad.ir.dtypes import DType, float64
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family
 from vkgrad.notice import notice
+from vkgrad.ops.narrow import handed_out
 from vkgrad.runtime import _native
 from vkgrad.runtime.device import Job, Use
 from vkgrad.runtime.measure import measure
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
 
+# Sizes in bytes of small elements, and the feature by which shaders reach each alone.
+SMALL_STORAGE = {1: "storageBuffer8BitAccess", 2: "storageBuffer16BitAccess"}
 LARGEST_INDEX = 2**31 - 1  # indices in shaders are signed and have 32 bits
 
 
@@ -71,7 +74,9 @@ class VulkanDevice:
             subgroup=info["subgroup_size"],
             max_buffers=self.max_buffers,
             float64=bool(info["features"].get("shaderFloat64")),
+            int64=bool(info["features"].get("shaderInt64")),
             broadcast=self.software,
+            packing=frozenset(size for size, feature in SMALL_STORAGE.items() if not info["features"].get(feature)),
         )
         driver = f"{info['driver_name']} {info['driver_version']:x} {info['driver_info']}"
         self.tuner = Tuner(f"{self.name}; {driver}", self.limits, partial(measure, self))
@@ -95,7 +100,10 @@ class VulkanDevice:
 
     # ---- what it can do
     def refuses(self, node: Node) -> str | None:
-        if node.dtype is not float64 and all(source.dtype is not float64 for source in node.inputs):
+        wide = {dtype for dtype in (node.dtype, *(s.dtype for s in node.inputs)) if dtype.size_bytes == 8}
+        if not self.limits.int64 and wide - {float64}:
+            return f"{self.name} lacks the feature shaderInt64"
+        if float64 not in wide:
             return None
         if not config.f64:
             return "double precision is switched off by VKGRAD_F64=0"
@@ -116,8 +124,9 @@ class VulkanDevice:
         return array.astype(np.uint32) if array.dtype.kind == "b" else np.ascontiguousarray(array)
 
     def from_storage(self, raw: np.ndarray, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
-        stored = raw.view(dtype.storage_numpy)[: int(np.prod(shape))].reshape(shape)
-        return stored != 0 if dtype.kind == "b" else stored
+        count = int(np.prod(shape))
+        stored = raw[: count * dtype.size_bytes].view(dtype.storage_numpy).reshape(shape)
+        return stored != 0 if dtype.kind == "b" else handed_out(stored, dtype)
 
     def temporaries(self, size_bytes: int) -> _native.Buffer | None:
         """One arena serves every plan: submissions run one after the other, so their temporaries may share it."""
