@@ -115,7 +115,7 @@ def test_cast(source: str, value: Any, target: str, expected: Any) -> None:
         warnings.simplefilter("error")
         found = OPS["cast"].numpy(np.array([value], source), type=target)
     assert found.dtype == DTYPES[target].numpy
-    np.testing.assert_array_equal(found, np.array([expected], target))
+    np.testing.assert_array_equal(found, np.array([expected], DTYPES[target].numpy))
 
 
 def test_threefry_known_answers() -> None:
