@@ -279,6 +279,7 @@ def plan_for(
                 replaces=replaces,
                 width=target.width,
                 wide=config.matmul_acc == "f64",
+                stacking=target.stacking,
             )
             count(plans_built=1)
             found = _plans[key, settings] = (plan, target.prepare(plan))

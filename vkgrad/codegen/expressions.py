@@ -123,9 +123,12 @@ class Expressions:
         precise = "precise " if dtype.kind == "f" else ""
         return f"{precise}{dtype.glsl} {name} = {expression};"
 
+    def buffer(self, slot: int) -> str:
+        return f"b{slot}"
+
     def element(self, slot: int, dtype: DType, address: str) -> str:
         """The value of one stored element."""
-        return read(f"b{slot}", dtype, address, self.packing)
+        return read(self.buffer(slot), dtype, address, self.packing)
 
     def statements(
         self,

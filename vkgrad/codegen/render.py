@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from vkgrad.codegen.expressions import Expressions, Numbers, closure, literal
 from vkgrad.codegen.routine import geometry, variables
 from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size, mnk
 from vkgrad.ir.dtypes import DType
-from vkgrad.schedule.kernel import Call, Compute, Gather, Kernel, Literal, Load, Reduce
+from vkgrad.schedule.kernel import Call, Compute, Dispatch, Gather, Kernel, Literal, Load, Reduce, Store, parts
 
 
 @dataclass(frozen=True)
@@ -114,23 +114,27 @@ def extensions(text: str) -> list[str]:
     return [f"#extension {name}" for pattern, name in EXTENSIONS.items() if re.search(pattern, text)]
 
 
-def buffer_declarations(kernel: Kernel, body: str, packing: Packing = frozenset()) -> list[str]:
-    """A block per slot, and a second one over the same memory where `body` takes four elements at a time."""
-    written = set(kernel.written)
-    types: dict[int, str] = {}
+def buffer_declarations(
+    dispatch: Dispatch, body: str, packing: Packing = frozenset(), hidden: Set[int] = frozenset()
+) -> list[str]:
+    """A block per slot, and a second one over the same memory where `body` takes four elements at a time.
 
-    for instruction in kernel.code:
-        if isinstance(instruction, (Load, Gather)):
-            types[instruction.slot] = stored_type(instruction.dtype, packing)
-    for store in kernel.stores:
-        types[store.slot] = stored_type(store.dtype, packing)
-    access = ["" if slot in written else "readonly " for slot in range(len(kernel.slots))]
+    Slots in `hidden` have none.
+    """
+    written = set(dispatch.written)
+    types: dict[int, str] = {}
+    for kernel in parts(dispatch):
+        own = [dispatch.slots.index(buffer) for buffer in kernel.slots]
+        for part in (*kernel.code, *kernel.stores):
+            if isinstance(part, (Load, Gather, Store)):
+                types[own[part.slot]] = stored_type(part.dtype, packing)
+    access = ["" if slot in written else "readonly " for slot in range(len(dispatch.slots))]
+    shown = [slot for slot in range(len(dispatch.slots)) if slot not in hidden]
     return [
-        f"layout(binding = {slot}) {access[slot]}buffer B{slot} {{ {types[slot]} b{slot}[]; }};"
-        for slot in range(len(kernel.slots))
+        f"layout(binding = {slot}) {access[slot]}buffer B{slot} {{ {types[slot]} b{slot}[]; }};" for slot in shown
     ] + [
         f"layout(binding = {slot}) {access[slot]}buffer B{slot}_four {{ {VECTORS[types[slot]]} b{slot}_four[]; }};"
-        for slot in range(len(kernel.slots))
+        for slot in shown
         if f"b{slot}_four[" in body
     ]
 
@@ -433,7 +437,7 @@ def render(kernel: Kernel, limits: Limits, row: Row | None = None) -> Shader:
     groups = dispatch_size(row.groups(kernel, parameters), limits)
     view.number("grid width", groups[0])
     body = environment().get_template(row.template).render(view=view, kernel=kernel, **parameters)
-    return _shader(kernel, body, limits.packing, view.text.numbers, groups, row.name, tuple(parameters.items()))
+    return shader_of(kernel, body, limits.packing, view.text.numbers, groups, row.name, tuple(parameters.items()))
 
 
 def _render_routine(kernel: Kernel, call: Call, limits: Limits) -> Shader:
@@ -441,24 +445,25 @@ def _render_routine(kernel: Kernel, call: Call, limits: Limits) -> Shader:
     groups, numbers = dispatch_size(found.groups, limits), Numbers()
     assert call.op.template is not None
     body = template(call.op.template).render(variables(kernel, call, found, numbers, groups[0], limits.packing))
-    return _shader(kernel, body, limits.packing, numbers, groups, call.op.name, tuple(found.parameters.items()))
+    return shader_of(kernel, body, limits.packing, numbers, groups, call.op.name, tuple(found.parameters.items()))
 
 
-def _shader(
-    kernel: Kernel,
+def shader_of(
+    dispatch: Dispatch,
     body: str,
     packing: Packing,
     numbers: Numbers,
     groups: tuple[int, int, int],
     row: str,
     parameters: tuple[tuple[str, Any], ...],
+    hidden: Set[int] = frozenset(),
 ) -> Shader:
     """`body` with everything that it needs before it."""
-    parts = [
+    lines = [
         *numbers.declarations(),
-        *buffer_declarations(kernel, body, packing),
-        *used_functions(body, overloads(instruction.dtype for instruction in kernel.code)),
+        *buffer_declarations(dispatch, body, packing, hidden),
+        *used_functions(body, overloads(part.dtype for kernel in parts(dispatch) for part in kernel.code)),
         body,
     ]
-    parts = ["#version 450", *extensions("\n".join(parts)), *parts]
-    return Shader("\n".join(parts), tuple(numbers.values), len(kernel.slots), groups, row, parameters)
+    lines = ["#version 450", *extensions("\n".join(lines)), *lines]
+    return Shader("\n".join(lines), tuple(numbers.values), len(dispatch.slots), groups, row, parameters)

@@ -21,6 +21,7 @@ from vkgrad.runtime.one_thread import OneThread
 from vkgrad.runtime.twin import prepare
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
+from vkgrad.schedule.stack import Stacking
 
 MOST_LANES = 8  # the interpreter is held between NumPy's calls, which keeps more of them from running side by side
 
@@ -40,6 +41,7 @@ class CpuDevice:
     max_buffers = 32
     largest_binding = 1 << 62
     width: Width | None = None
+    stacking: Stacking | None = None
 
     def __init__(self) -> None:
         self.arena = np.empty(0, np.uint8)

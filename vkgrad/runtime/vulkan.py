@@ -23,6 +23,7 @@ import numpy as np
 from vkgrad.codegen import cache
 from vkgrad.codegen.render import Shader, render
 from vkgrad.codegen.rows import Limits
+from vkgrad.codegen.stacked import render_stack, stacking_for
 from vkgrad.codegen.tune import Tuner
 from vkgrad.config import config
 from vkgrad.counters import count
@@ -35,6 +36,7 @@ from vkgrad.ops.narrow import handed_out
 from vkgrad.runtime import _native
 from vkgrad.runtime.device import Job, Use
 from vkgrad.runtime.measure import measure
+from vkgrad.schedule.kernel import Dispatch, Group
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
 
@@ -81,6 +83,7 @@ class VulkanDevice:
         driver = f"{info['driver_name']} {info['driver_version']:x} {info['driver_info']}"
         self.tuner = Tuner(f"{self.name}; {driver}", self.limits, partial(measure, self))
         self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16, 132)
+        self.stacking = stacking_for(self.limits, self.tuner.row)
         self.largest_binding = limits["max_storage_buffer_range"]
         self.arena: _native.Buffer | None = None
         self.pipelines: dict[tuple[str, tuple[int, ...]], _native.Pipeline] = {}
@@ -137,7 +140,7 @@ class VulkanDevice:
     # ---- kernels
     def prepare(self, plan: Plan) -> Executable:
         self._check_sizes(plan)
-        shaders = [render(kernel, self.limits, self.tuner.row(kernel)) for kernel in plan.kernels]
+        shaders = [self._shader(dispatch) for dispatch in plan.kernels]
         missing = {
             (shader.source, shader.numbers): shader
             for shader in shaders
@@ -154,6 +157,11 @@ class VulkanDevice:
                 header = f"// {shader.row} {dict(shader.parameters)} {shader.groups} {shader.numbers}"
                 print(f"{header}\n{shader.source}", file=sys.stderr)
         return Executable(plan, shaders, [self.pipelines[s.source, s.numbers] for s in shaders])
+
+    def _shader(self, dispatch: Dispatch) -> Shader:
+        if isinstance(dispatch, Group):
+            return render_stack(dispatch, self.limits, self.tuner.row)
+        return render(dispatch, self.limits, self.tuner.row(dispatch))
 
     def _check_sizes(self, plan: Plan) -> None:
         for buffer in plan.buffers:
