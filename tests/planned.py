@@ -15,12 +15,15 @@ from vkgrad.schedule.plan import Plan, build_plan, structure
 
 
 def plan_of(
-    outputs: Sequence[Node], *, fuse: bool = True, max_buffers: int = 16, replaces: Mapping[Node, Node] | None = None
+    outputs: Sequence[Node], *, max_buffers: int = 16, replaces: Mapping[Node, Node] | None = None, **options: Any
 ) -> tuple[Plan, list[Node]]:
-    """The plan for `outputs` and its leaves in order. `replaces` maps outputs to leaves they are the new values of."""
+    """The plan for `outputs` and its leaves in order. `replaces` maps outputs to leaves they are the new values of.
+
+    Other options are those of `build_plan`.
+    """
     leaves = structure(outputs, lambda node: False)[1]
     numbers = {outputs.index(new): leaves.index(old) for new, old in (replaces or {}).items()}
-    plan = build_plan(outputs, leaves, lambda node: False, max_buffers=max_buffers, fuse=fuse, replaces=numbers)
+    plan = build_plan(outputs, leaves, lambda node: False, max_buffers=max_buffers, replaces=numbers, **options)
     return plan, leaves
 
 

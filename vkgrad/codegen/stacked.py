@@ -13,6 +13,7 @@ from functools import partial
 from vkgrad.codegen.expressions import Expressions, Numbers, closure
 from vkgrad.codegen.render import Shader, View, buffer_declarations, environment, shader_source
 from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size
+from vkgrad.ir.dtypes import float32
 from vkgrad.ir.layout import Layout
 from vkgrad.schedule.kernel import Gather, Group, Kernel, Load, Reduce, Store
 from vkgrad.schedule.stack import Stacking
@@ -20,12 +21,20 @@ from vkgrad.schedule.stack import Stacking
 RowOf = Callable[[Kernel], Row | None]  # None: as the table says
 
 MOST_THREADS, LEAST_THREADS = 512, 256
-MOST_OUTPUTS = 8  # sums that an invocation has under way at once
-JOINED_BYTES = 1 << 14  # shared memory for sums that are joined
+MOST_OUTPUTS = 8  # sums of products that an invocation has under way at once
+# Bytes of shared memory: for sums of products that are joined, for other sums, and the least for rows handed on.
+JOINED_BYTES, SUMS_BYTES, LEAST_ROW_BYTES = 1 << 14, 1 << 13, 1 << 12
 
 
 def lanes_of(kernel: Kernel, limits: Limits, row_of: RowOf) -> int | None:
     """Among how many lanes the terms of `kernel` are shared in a stack; None where it cannot be a member."""
+    if kernel.product is not None:
+        fits = kernel.code[kernel.product.left].dtype is float32
+    else:
+        sums = [i.dtype.size_bytes for i in kernel.code if isinstance(i, Reduce)]
+        fits = sum(sums) * MOST_THREADS <= SUMS_BYTES
+    if not fits:
+        return None
     row = row_of(kernel) or choose(kernel, limits)
     parameters = row.parameters(kernel, limits)
     if row.template == "nest.comp.j2":
@@ -39,12 +48,11 @@ def lanes_of(kernel: Kernel, limits: Limits, row_of: RowOf) -> int | None:
 
 def stacking_for(limits: Limits, row_of: RowOf) -> Stacking | None:
     """What a device with these limits says of stacks; None where barriers inside a workgroup are dear."""
-    # Rows that are handed on, sums of products that are joined, and a few words for each other sum.
-    need_bytes = 4 * Stacking.most_words + JOINED_BYTES + 8 * 4 * LEAST_THREADS
-    if limits.software or limits.max_invocations < MOST_THREADS or limits.shared_bytes < need_bytes:
+    row_bytes = limits.shared_bytes - JOINED_BYTES - SUMS_BYTES
+    if limits.software or limits.max_invocations < MOST_THREADS or row_bytes < LEAST_ROW_BYTES:
         return None
     lanes = partial(lanes_of, limits=limits, row_of=row_of)
-    return Stacking(can=lambda kernel: lanes(kernel) is not None)
+    return Stacking(can=lambda kernel: lanes(kernel) is not None, most_words=row_bytes // 4)
 
 
 class MemberNumbers(Numbers):
@@ -97,10 +105,10 @@ class Member(View):
             slots=group.slots,
         )
         super().__init__(kernel)
-        staged = {group.slots.index(buffer): f"row{group.slots.index(buffer)}" for buffer, _ in group.staged}
+        self.staged = {group.slots.index(buffer): f"row{group.slots.index(buffer)}" for buffer, _ in group.staged}
         hidden = frozenset(group.slots.index(buffer) for buffer in group.hidden)
-        self.text = RowExpressions(kernel, MemberNumbers(numbers, number), axis, staged, hidden)
-        self.axis, self.number_of, self.lanes, self.threads = axis, number, lanes, threads
+        self.text = RowExpressions(kernel, MemberNumbers(numbers, number), axis, self.staged, hidden)
+        self.axis, self.lanes, self.threads = axis, lanes, threads
         self.own_axes = [a for a in range(kernel.parallel) if a != axis]
         self.labels = " ".join(kernel.labels)
         self.is_product = kernel.product is not None
@@ -128,20 +136,25 @@ class Member(View):
     def reductions(self, level: int) -> list[dict[str, str]]:
         found = super().reductions(level)
         for r in found:
-            for key in ("shared", "join_shared"):
-                r[key] = r[key].replace(f"{r['name'].replace('v', 's', 1)}", f"m{self.number_of}_{r['name']}")
-            r["join_shared"] = r["join_shared"].replace("[lane", "[thread")
+            own = r["shared"]
+            r["shared"] = f"sums_{r['type']}{self.sums.index(own)}"
+            r["join_shared"] = r["join_shared"].replace(own, r["shared"]).replace("[lane", "[thread")
         return found
 
     @property
-    def shared(self) -> list[str]:
-        """Declarations of shared memory for the sums of a member that is no product."""
-        if self.is_product or self.lanes == 1:
+    def sums(self) -> list[str]:
+        """The reductions, by the names that they have in a shader of their own."""
+        return [r["shared"] for level in range(self.depth) for r in super(Member, self).reductions(level)]
+
+    @property
+    def shared(self) -> list[tuple[str, str, int]]:
+        """Shared memory that the member needs for a time: type, name, elements. Members take turns with it."""
+        if self.lanes == 1:
             return []
-        levels = range(self.depth)
-        return [
-            f"{r['type']} {r['shared']}[{self.groups * self.lanes}]" for n in levels for r in self.reductions(n)
-        ]
+        if self.is_product:
+            return [(self.type, self.partial, self.outputs * self.threads)]
+        found = [r for level in range(self.depth) for r in self.reductions(level)]
+        return [(r["type"], r["shared"], self.groups * self.lanes) for r in found]
 
     # ---- products
     def _prepare_product(self) -> None:
@@ -154,10 +167,9 @@ class Member(View):
         self.type, self.result = dtype.glsl, f"v{self.reduce}"
         self.precise = "precise " if dtype.kind == "f" else ""
         self.is_float = dtype.kind == "f"
-        self.partial = f"partial_{self.type}"
+        self.partial = "partial"
         most = MOST_OUTPUTS if self.lanes == 1 else min(MOST_OUTPUTS, JOINED_BYTES // (self.threads * dtype.size_bytes))
         self.outputs = max(1, min(most, -(-self.place_count // self.groups)))
-        self.joined = 0 if self.lanes == 1 else self.outputs * self.threads
         if self._is_dense_along_k():
             self.lane_step, self.own_step = 1, self.lanes
             self.lane, self.own = f"thread % {self.lanes}", f"thread / {self.lanes}"
@@ -181,7 +193,7 @@ class Member(View):
         for side in ("right", "left"):
             for index in closure(self.kernel, [self.roots[side]]):
                 load = self.kernel.code[index]
-                if isinstance(load, Load) and load.slot not in self.text.staged and self._moves(side):
+                if isinstance(load, Load) and load.slot not in self.staged and self._moves(side):
                     return load.layout.strides[k] == 1 and not any(load.layout.strides[a] == 1 for a in places)
         return False
 
@@ -230,12 +242,10 @@ def render_stack(group: Group, limits: Limits, row_of: RowOf) -> Shader:
         if isinstance(part, (Load, Gather, Store))
     }
     shared = [f"{types[buffer]} row{group.slots.index(buffer)}[{words}]" for buffer, words in group.staged]
-    joined: dict[str, int] = {}
-    for member in members:
-        if member.is_product and member.joined:
-            joined[member.type] = max(joined.get(member.type, 0), member.joined)
-        shared += member.shared
-    shared += [f"{name} partial_{name}[{size}]" for name, size in joined.items()]
+    sums: dict[tuple[str, str], int] = {}
+    for glsl, name, size in (one for member in members for one in member.shared):
+        sums[glsl, name] = max(sums.get((glsl, name), 0), size)
+    shared += [f"{glsl} {name}[{size}]" for (glsl, name), size in sums.items()]
     groups = dispatch_size(group.rows, limits)
     body = environment().get_template("stack.comp.j2").render(
         members=members, threads=threads, shared=shared, rows=numbers.name(("rows",), group.rows),

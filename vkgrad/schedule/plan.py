@@ -52,7 +52,7 @@ class PlanBuffer:
 
 @dataclass(frozen=True)
 class Plan:
-    """Dispatches with their level, in order; buffers by id; `outputs[i]` is the buffer id of target i, or None if empty.
+    """Dispatches with their level, in order; buffers by id; `outputs[i]` is the buffer id of target i, None if empty.
 
     An output's buffer may be an input (the target equals a leaf) or another target's output. `in_place` maps output
     buffers to the input buffers whose memory they may take over.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from vkgrad.ir.layout import Layout
-from vkgrad.schedule.kernel import Compute, Gather, Guarded, Index, Instruction, Kernel, Load, Product, Reduce
+from vkgrad.schedule.kernel import Compute, Gather, Guarded, Index, Instruction, Kernel, Load, Reduce
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,8 @@ def _reads_its_row(stack: Stack, kernel: Kernel, axis: int, instruction: Instruc
     layout, row = instruction.layout, stack.staged[kernel.slots[instruction.slot]]
     if any(guard.coefficients[axis] for guard in layout.guards):
         return False
-    low, high = _span(layout, axis, instruction.stride * (instruction.bound - 1) if isinstance(instruction, Gather) else 0)
+    beyond = instruction.stride * (instruction.bound - 1) if isinstance(instruction, Gather) else 0
+    low, high = _span(layout, axis, beyond)
     # Where guards fail nothing is read, so the span may only be too large.
     return layout.strides[axis] == row and low >= 0 and high < row
 
@@ -222,6 +223,3 @@ def row_time_us(kernel: Kernel, rows: int, stacking: Stacking) -> float:
 def _is_worth_it(kernel: Kernel, rows: int, stacking: Stacking) -> bool:
     """Whether the device as a whole is done with this kernel's rows sooner than a level more would be."""
     return max(rows / stacking.at_once, 1.0) * row_time_us(kernel, rows, stacking) < stacking.level_us
-
-
-__all__ = ["Product", "Stack", "Stacking", "find_stacks", "row_time_us", "split_axis"]
