@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from vkgrad.codegen.expressions import Expressions, Numbers, closure
-from vkgrad.codegen.render import Shader, View, buffer_declarations, environment, shader_source
+from vkgrad.codegen.render import Shader, View, environment, shader_of
 from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size
 from vkgrad.ir.dtypes import float32
 from vkgrad.ir.layout import Layout
@@ -28,6 +28,8 @@ JOINED_BYTES, SUMS_BYTES, LEAST_ROW_BYTES = 1 << 14, 1 << 13, 1 << 12
 
 def lanes_of(kernel: Kernel, limits: Limits, row_of: RowOf) -> int | None:
     """Among how many lanes the terms of `kernel` are shared in a stack; None where it cannot be a member."""
+    if kernel.routine is not None or any(part.dtype.narrow for part in (*kernel.code, *kernel.stores)):
+        return None
     if kernel.product is not None:
         fits = kernel.code[kernel.product.left].dtype is float32
     else:
@@ -81,14 +83,14 @@ class RowExpressions(Expressions):
     def buffer(self, slot: int) -> str:
         return self.staged.get(slot, f"b{slot}")
 
-    def store(self, number: int, store: Store, value: str, coordinates: Mapping[int, str]) -> str:
+    def store(self, number: int, out: Store, value: str, coordinates: Mapping[int, str]) -> str:
         lines = []
-        if store.slot in self.staged:
+        if out.slot in self.staged:
             within = {axis: name for axis, name in coordinates.items() if axis != self.axis}
-            address, stored = self.stored(number, store, value, within)
-            lines.append(f"{self.staged[store.slot]}[{address}] = {stored};")
-        if store.slot not in self.hidden:
-            lines.append(super().store(number, store, value, coordinates))
+            address, stored = self.stored(number, out, value, within)
+            lines.append(f"{self.staged[out.slot]}[{address}] = {stored};")
+        if out.slot not in self.hidden:
+            lines.append(super().store(number, out, value, coordinates))
         return " ".join(lines)
 
 
@@ -252,6 +254,5 @@ def render_stack(group: Group, limits: Limits, row_of: RowOf) -> Shader:
         grid_width=numbers.name(("grid width",), groups[0]),
     )  # fmt: skip
     hidden = {group.slots.index(buffer) for buffer in group.hidden}
-    source = shader_source(body, buffer_declarations(group, body, hidden), numbers, group.kernels)
     parameters = (("threads", threads), ("lanes", tuple(lanes)))
-    return Shader(source, tuple(numbers.values), len(group.slots), groups, "stack", parameters)
+    return shader_of(group, body, limits.packing, numbers, groups, "stack", parameters, hidden)
