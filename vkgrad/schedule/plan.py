@@ -19,6 +19,7 @@ from vkgrad.schedule.kernel import Dispatch, Group, Kernel
 from vkgrad.schedule.lower import Lowering
 from vkgrad.schedule.memory import Lifetime, pack
 from vkgrad.schedule.passes import passes
+from vkgrad.schedule.residues import dense
 from vkgrad.schedule.simplify import simplify
 from vkgrad.schedule.split import Width, split
 from vkgrad.schedule.stack import Stack, Stacking, find_stacks
@@ -186,13 +187,17 @@ def build_plan(
         else:
             buffers.append(PlanBuffer("temporary", place[number], node.shape, node.dtype))
     hidden = _hidden(stacks, lowered, lives.keys(), ids)
-    dispatches: list[Dispatch] = []
-    for unit in (order := sorted(units, key=lambda unit: (levels[unit[0]], unit[0]))):
+    dispatches: list[tuple[Dispatch, int]] = []
+    for unit in sorted(units, key=lambda unit: (levels[unit[0]], unit[0])):
         stack = next((stack for stack in stacks if unit[0] in stack.members), None)
-        dispatches.append(kernels[unit[0]] if stack is None else _group(stack, unit, hidden))
+        if stack is not None:
+            parts: Sequence[Dispatch] = [_group(stack, unit, hidden)]
+        else:
+            parts = dense(kernels[unit[0]]) if width is not None else [kernels[unit[0]]]
+        dispatches += [(part, levels[unit[0]]) for part in parts]
     return Plan(
-        kernels=tuple(dispatches),
-        levels=tuple(levels[unit[0]] for unit in order),
+        kernels=tuple(dispatch for dispatch, _ in dispatches),
+        levels=tuple(level for _, level in dispatches),
         buffers=tuple(buffers),
         outputs=outputs,
         arena_bytes=arena,
