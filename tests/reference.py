@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from vkgrad.ir import build
-from vkgrad.ir.dtypes import DType, dtype_of
+from vkgrad.ir.dtypes import dtype_of
 from vkgrad.ir.node import Node, walk
-from vkgrad.ops.narrow import narrowed
 from vkgrad.ops.sources import leaf
 
 
@@ -24,13 +23,13 @@ def graph_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A folder whose tests concern graphs alone imports this in its conftest.
     """
-    monkeypatch.setattr(build, "on_node", [])
+    monkeypatch.setattr(build, "on_rare", [])
 
 
-def variable(array: Any, values: dict[Node, np.ndarray], dtype: DType | None = None) -> Node:
-    """A new leaf whose value in `values` is `array`; of type `dtype`, if that is not the array's."""
+def variable(array: Any, values: dict[Node, np.ndarray]) -> Node:
+    """A new leaf whose value in `values` is `array`."""
     array = np.asarray(array)
-    node = leaf(array.shape, dtype or dtype_of(array.dtype))
+    node = leaf(array.shape, dtype_of(array.dtype))
     values[node] = array
     return node
 
@@ -42,11 +41,7 @@ def evaluate(outputs: Iterable[Node], values: Mapping[Node, np.ndarray]) -> list
     for node in walk(outputs, stop=known.__contains__):
         if node in known:
             continue
-        operands = (known[source].astype(source.dtype.computed.numpy, copy=False) for source in node.inputs)
-        value = np.asarray(node.op.numpy(*operands, **node.attributes))
-        if node.dtype.narrow:
-            with np.errstate(all="ignore"):
-                value = narrowed(value, node.dtype).astype(node.dtype.numpy)
+        value = np.asarray(node.op.numpy(*(known[source] for source in node.inputs), **node.attributes))
         assert value.dtype == node.dtype.numpy, f"{node.op.name} promised {node.dtype.name}, gave {value.dtype}"
         assert value.shape == node.shape, f"{node.op.name} promised shape {node.shape}, gave {value.shape}"
         known[node] = value
