@@ -67,6 +67,16 @@ class Gemm:
         right = (1, 2) if self.form[1] == "n" else (2, 1)
         return contract(x, y, (*lead, *left), (*lead, *right), (*lead, 0, 2)), [x, y]
 
+    def at(self, operands: Sequence[Any], flat: Any) -> Any:
+        """The results at places `flat` of the row-major result, in double precision."""
+        import numpy as np
+
+        x, y = operands
+        *lead, i, j = np.unravel_index(flat, (*(x.shape[:-2]), self.m, self.n))
+        rows = (x if self.form[0] == "n" else np.swapaxes(x, -1, -2))[(*lead, i)]
+        columns = np.swapaxes(y if self.form[1] == "n" else np.swapaxes(y, -1, -2), -1, -2)[(*lead, j)]
+        return np.einsum("nk,nk->n", rows.astype("f8"), columns.astype("f8"))
+
     def torch(self) -> Callable[[], Any]:
         import torch
 
@@ -89,10 +99,11 @@ class Convolution:
     kernel: int
     stride: int = 1
     padding: int = 0
+    packed: bool = False  # weights as (taps, channels, outputs)
 
     @property
     def name(self) -> str:
-        return (
+        return ("packed " if self.packed else "") + (
             f"{self.part} {self.batch}x{self.channels}x{self.size} to {self.outputs} k{self.kernel}"
             f"{f' s{self.stride}' if self.stride > 1 else ''}{f' p{self.padding}' if self.padding else ''}"
         )
@@ -110,20 +121,66 @@ class Convolution:
         from vkgrad.ir.dtypes import float32
         from vkgrad.ops.contraction import contract
         from vkgrad.ops.sources import leaf
-        from vkgrad.ops.views import pad, window
+        from vkgrad.ops.views import pad, permute, window
 
         x = leaf((self.batch, self.channels, self.size, self.size), float32)
-        w = leaf((self.outputs, self.channels, self.kernel, self.kernel), float32)
+        w = stored = leaf((self.outputs, self.channels, self.kernel, self.kernel), float32)
+        if self.packed:
+            order = (2, 3, 1, 0) if self.part == "fwd" else (2, 3, 0, 1)
+            stored = leaf(tuple(w.shape[axis] for axis in order), float32)
+            w = permute(stored, [order.index(axis) for axis in range(4)])
         margin = (0, 0, self.padding, self.padding)
         padded = pad(x, margin, margin) if self.padding else x
         windows = window(window(padded, 2, self.kernel, self.stride, 1), 3, self.kernel, self.stride, 1)
         y = contract(windows, w, (0, 1, 2, 3, 4, 5), (6, 1, 4, 5), (0, 6, 2, 3))
         if self.part == "fwd":
-            return y, [x, w]
+            return y, [x, stored]
         g = leaf(y.shape, float32)
         if self.part == "dgrad":
-            return vjp([y], [x], [g])[0], [w, g]
+            return vjp([y], [x], [g])[0], [stored, g]
         return vjp([y], [w], [g])[0], [x, g]
+
+    def at(self, operands: Sequence[Any], flat: Any) -> Any:
+        """The results at places `flat` of the row-major result, in double precision."""
+        import numpy as np
+
+        x_shape = (self.batch, self.channels, self.size, self.size)
+        w_shape = (self.outputs, self.channels, self.kernel, self.kernel)
+        y_shape = (self.batch, self.outputs, self.positions, self.positions)
+        taps = np.arange(self.kernel)
+        places = np.arange(self.positions)
+
+        def padded(x: Any) -> Any:
+            return np.pad(x, ((0, 0), (0, 0), *[(self.padding, self.padding)] * 2))
+
+        if self.part == "wgrad":
+            x, g = padded(operands[0]), operands[1]
+            o, c, i, j = np.unravel_index(flat, w_shape)
+            out = []
+            for one in zip(o, c, i, j, strict=True):
+                seen = x[:, one[1]][:, places[:, None] * self.stride + one[2], places * self.stride + one[3]]
+                out.append((seen.astype("f8") * g[:, one[0]]).sum())
+            return np.array(out)
+        w = operands[1] if self.part == "fwd" else operands[0]
+        if self.packed:
+            w = w.transpose(3, 2, 0, 1) if self.part == "fwd" else w.transpose(2, 3, 0, 1)
+        out = []
+        if self.part == "fwd":
+            x = padded(operands[0])
+            for b, o, i, j in zip(*np.unravel_index(flat, y_shape), strict=True):
+                seen = x[b][:, (i * self.stride + taps)[:, None], j * self.stride + taps]
+                out.append((seen.astype("f8") * w[o]).sum())
+            return np.array(out)
+        g = operands[1]
+        for b, c, i, j in zip(*np.unravel_index(flat, x_shape), strict=True):
+            total = 0.0
+            for k in taps:
+                for q in taps:
+                    (y, above), (x, beside) = (divmod(at + self.padding - t, self.stride) for at, t in ((i, k), (j, q)))
+                    if above == beside == 0 and 0 <= y < self.positions and 0 <= x < self.positions:
+                        total += float(g[b, :, y, x].astype("f8") @ w[:, c, k, q])
+            out.append(total)
+        return np.array(out)
 
     def torch(self) -> Callable[[], Any]:
         import torch
@@ -283,6 +340,27 @@ class Bench:
         (store,) = kernel.stores
         addresses = store.layout.offset + wanted["places"] @ np.array(store.layout.strides[: kernel.parallel])
 
+        found = self.fetch(out, addresses, run)
+        return float(np.linalg.norm(found - wanted["sums"]) / np.linalg.norm(wanted["sums"]))
+
+    def check_plan(self, shape: Shape, plan: Any, copies: Sequence[Any], places: Sequence[Any], run: Any) -> float:
+        """Relative error of what a plan leaves, at sampled places."""
+        import numpy as np
+
+        (number,) = plan.outputs
+        buffer = plan.buffers[number]
+        random = np.random.default_rng(3).integers(0, buffer.count, 62)
+        flat = np.array([0, buffer.count - 1, *random])
+        inputs = {b.index: copies[n].reshape(b.shape) for n, b in enumerate(plan.buffers) if b.kind == "input"}
+        wanted = shape.at([inputs[index] for index in sorted(inputs)], flat)
+        out = places[number][0]
+        found = self.fetch(out, flat, run)
+        return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+
+    def fetch(self, out: Any, addresses: Sequence[int], run: Callable[[Any], Any]) -> Any:
+        """The elements at `addresses` of a buffer, which `run` fills."""
+        import numpy as np
+
         def fill(plan: Any) -> None:
             plan.fill(out, 0x7FC00000)
             plan.barrier("full")
@@ -293,8 +371,7 @@ class Bench:
             plan.barrier("host")
 
         self._run(fill)
-        found = np.frombuffer(self.landing.read(0, 4 * len(addresses)), "f4").astype("f8")
-        return float(np.linalg.norm(found - wanted["sums"]) / np.linalg.norm(wanted["sums"]))
+        return np.frombuffer(self.landing.read(0, 4 * len(addresses)), "f4").astype("f8")
 
     def samples(self, run: Callable[[Any], Any], count: int) -> list[float]:
         """µs of each of `count` runs."""
@@ -388,13 +465,15 @@ def measure(shapes: Sequence[Shape], rows: Sequence[Any], ready: Callable[[], An
                 timed.append((run, partial(found.rows.__setitem__, row.name)))
             else:
                 found.wrong.append(row.name)
-        places, _ = bench.memory(whole)
+        places, copies = bench.memory(whole)
         run = steps(
             [
                 (next(made), [places[slot] for slot in kernel.slots], shader.groups, level)
                 for kernel, shader, level in zip(whole.kernels, parts, whole.levels, strict=True)
             ]
         )
+        if bench.check_plan(shape, whole, copies, places, run) > TOLERANCE:
+            found.wrong.append("plan")
         timed.append((run, partial(setattr, found, "plan_us")))
         plans.append(run)
     # A GPU that waits for the host lowers its clock, so everything is timed in one go, with the clock kept up.

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from vkgrad.ir import build
-from vkgrad.ir.dtypes import dtype_of
+from vkgrad.ir.dtypes import DType, dtype_of
 from vkgrad.ir.node import Node, walk
+from vkgrad.ops.narrow import narrowed
 from vkgrad.ops.sources import leaf
 
 
@@ -23,13 +24,13 @@ def graph_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A folder whose tests concern graphs alone imports this in its conftest.
     """
-    monkeypatch.setattr(build, "on_rare", [])
+    monkeypatch.setattr(build, "on_node", [])
 
 
-def variable(array: Any, values: dict[Node, np.ndarray]) -> Node:
-    """A new leaf whose value in `values` is `array`."""
+def variable(array: Any, values: dict[Node, np.ndarray], dtype: DType | None = None) -> Node:
+    """A new leaf whose value in `values` is `array`; of type `dtype`, if that is not the array's."""
     array = np.asarray(array)
-    node = leaf(array.shape, dtype_of(array.dtype))
+    node = leaf(array.shape, dtype or dtype_of(array.dtype))
     values[node] = array
     return node
 
@@ -41,7 +42,11 @@ def evaluate(outputs: Iterable[Node], values: Mapping[Node, np.ndarray]) -> list
     for node in walk(outputs, stop=known.__contains__):
         if node in known:
             continue
-        value = np.asarray(node.op.numpy(*(known[source] for source in node.inputs), **node.attributes))
+        operands = (known[source].astype(source.dtype.computed.numpy, copy=False) for source in node.inputs)
+        value = np.asarray(node.op.numpy(*operands, **node.attributes))
+        if node.dtype.narrow:
+            with np.errstate(all="ignore"):
+                value = narrowed(value, node.dtype).astype(node.dtype.numpy)
         assert value.dtype == node.dtype.numpy, f"{node.op.name} promised {node.dtype.name}, gave {value.dtype}"
         assert value.shape == node.shape, f"{node.op.name} promised shape {node.shape}, gave {value.shape}"
         known[node] = value

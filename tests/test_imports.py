@@ -22,7 +22,7 @@ LAYERS = (
     ("engine",),
     (
         "tensor", "tree", "history", "conversion", "indexing", "updates", "functions", "functional", "mapping",
-        "custom_rules", "random", "linalg", "tracing", "step", "jit", "execution", "testing",
+        "custom_kernels", "custom_rules", "fft", "random", "linalg", "tracing", "step", "jit", "execution", "testing",
     ),
     ("nn", "optim", "data", "serialization"),
     ("viz", "profile", "bench", "cli", "__init__", "__main__"),

@@ -5,8 +5,9 @@ Importing it opens no device; the first value that is needed does.
 
 from typing import TYPE_CHECKING
 
-from vkgrad import data, functions, indexing, nn, optim, random, testing, tree, updates
+from vkgrad import data, fft, functions, indexing, nn, optim, random, testing, tree, updates
 from vkgrad.counters import counting, stats
+from vkgrad.custom_kernels import Geometry, custom_kernel
 from vkgrad.custom_rules import custom_vjp, stop_gradient
 from vkgrad.execution import default_device, devices, flush, host_policy, plan, set_device, synchronize
 from vkgrad.functional import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
@@ -19,7 +20,21 @@ from vkgrad.functions.lookup import *
 from vkgrad.functions.reductions import *
 from vkgrad.functions.shapes import *
 from vkgrad.history import no_grad
-from vkgrad.ir.dtypes import bool_, float32, float64, int32, uint32
+from vkgrad.ir.dtypes import (
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from vkgrad.jit import jit
 from vkgrad.mapping import vmap
 from vkgrad.profile import profile

@@ -64,14 +64,11 @@ def _trace(
     positions = tuple(position % len(args) for position in positions)
     inputs: list[Node] = []
     sources: list[Tensor] = []
-    forms: list[tree.Structure] = []
     given = list(args)
     with ExitStack() as until_called:
         for position in positions:
             tensors = []
-            leaves, form = tree.explored(given[position])
-            forms.append(form)
-            for leaf in leaves:
+            for leaf in tree.leaves(given[position]):
                 source = _differentiable(name, f"argument {position}{leaf.path}", leaf.value)
                 inputs.append(alias(source.node))
                 sources.append(source)
@@ -87,6 +84,7 @@ def _trace(
         if not isinstance(output, tuple) or len(output) != 2:
             raise DifferentiationError(f"{name}: with has_aux the function must return (output, aux)")
         output, aux = output
+    forms = [tree.structure(args[position]) for position in positions]
     form = forms[0] if isinstance(argnums, int) else tree.Structure(tuple, (), tuple(forms))
     return Trace(inputs, form, output, aux, sources)
 
@@ -194,8 +192,7 @@ def _value_and_grad(name: str, f: Function, argnums: int | Sequence[int], has_au
             )
         gradients = _pull(trace, [value.node], [b.constant(1, value.dtype)])
         result = ((value, trace.aux) if has_aux else value, trace.form.unflatten(_tensors(gradients)))
-        # Whatever the gradients depend on the value does, unless somebody wrote a derivative of his own.
-        return trace.outside([value.node, *gradients] if autodiff.custom_rules else [value.node], result)
+        return trace.outside([value.node, *gradients], result)
 
     update_wrapper(differentiated, f)
     return differentiated

@@ -59,42 +59,22 @@ class nothing:
     """The kind of None."""
 
 
-_A_LEAF = Structure(None)
-
-
-_sorts: dict[type, str] = {}
-
-
-def _sort(value: Any) -> str:
-    """What `value` is here. Its type says so, and there are few types in a program."""
-    kind = type(value)
-    found = _sorts.get(kind)
-    if found is None:
-        if callable(getattr(kind, "named_parameters", None)):
-            found = "module"
-        elif kind is type(None):
-            found = "nothing"
-        else:
-            found = "mapping" if issubclass(kind, Mapping) else "sequence" if issubclass(kind, tuple | list) else "leaf"
-        _sorts[kind] = found
-    return found
-
-
 def is_module(value: Any) -> bool:
-    return _sort(value) == "module"
+    return callable(getattr(value, "named_parameters", None)) and not isinstance(value, type)
 
 
 def _parts(value: Any) -> tuple[Any, tuple, list[Any]] | None:
     """The kind, keys and parts of a nesting; None for a leaf."""
-    sort = _sort(value)
-    if sort == "leaf":
-        return None
-    if sort == "module":
+    if value is None:
+        return nothing, (), []
+    if is_module(value):
         named = dict(value.named_parameters())
         return dict, tuple(named), list(named.values())
-    if sort == "mapping":
+    if isinstance(value, Mapping):
         return dict, tuple(value), list(value.values())
-    return (nothing, (), []) if sort == "nothing" else (type(value), (), list(value))
+    if isinstance(value, tuple | list):
+        return type(value), (), list(value)
+    return None
 
 
 def _assembled(kind: Any, keys: tuple, parts: list[Any]) -> Any:
@@ -105,34 +85,25 @@ def _assembled(kind: Any, keys: tuple, parts: list[Any]) -> Any:
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 
-def explored(value: Any) -> tuple[list[Leaf], Structure]:
-    """The leaves of a nesting with where they are, and the nesting without them, in one walk."""
-    found: list[Leaf] = []
-    return found, _explored(value, "", False, found)
-
-
-def _explored(value: Any, path: str, of_module: bool, found: list[Leaf]) -> Structure:
-    parted = _parts(value)
-    if parted is None:
-        found.append(Leaf(path, value, of_module))
-        return _A_LEAF
-    kind, keys, parts = parted
+def leaves(value: Any, path: str = "", of_module: bool = False) -> Iterator[Leaf]:
+    """Yield the leaves of a nesting, with where they are."""
+    found = _parts(value)
+    if found is None:
+        yield Leaf(path, value, of_module)
+        return
+    _, keys, parts = found
     inside = is_module(value)
-    children = [
-        _explored(part, f"{path}.{key}" if inside else f"{path}[{key!r}]", inside, found)
-        for key, part in zip(keys or range(len(parts)), parts, strict=True)
-    ]
-    return Structure(kind, keys, tuple(children))
-
-
-def leaves(value: Any) -> list[Leaf]:
-    """The leaves of a nesting, with where they are."""
-    return explored(value)[0]
+    for key, part in zip(keys or range(len(parts)), parts, strict=True):
+        yield from leaves(part, f"{path}.{key}" if inside else f"{path}[{key!r}]", inside)
 
 
 def structure(value: Any) -> Structure:
     """The nesting of `value` without its leaves."""
-    return explored(value)[1]
+    found = _parts(value)
+    if found is None:
+        return Structure(None)
+    kind, keys, parts = found
+    return Structure(kind, keys, tuple(structure(part) for part in parts))
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:
@@ -144,8 +115,7 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
         >>> numbers, form.unflatten([x * 10 for x in numbers])
         ([1, 2, 3], {'w': [10, 20], 'b': (30, None)})
     """
-    found, form = explored(value)
-    return [leaf.value for leaf in found], form
+    return [leaf.value for leaf in leaves(value)], structure(value)
 
 
 def transform(function: Callable[[Any], Any], value: Any) -> Any:
@@ -156,9 +126,9 @@ def transform(function: Callable[[Any], Any], value: Any) -> Any:
 
 def replace(function: Callable[[Any], Any], value: Any) -> Any:
     """Like `transform`, but modules stay themselves and `function` does not see what is inside them."""
+    found = None if is_module(value) else _parts(value)
     if is_module(value):
         return value
-    found = _parts(value)
     if found is None:
         return function(value)
     kind, keys, parts = found

@@ -1,5 +1,6 @@
 // The library of GLSL functions that the kernel fragments of the op records name, file by file. A kernel includes only the
-// blocks whose names occur in its text, with what they need. `NAME@double` holds the double-precision overload of NAME.
+// blocks whose names occur in its text, with what they need. `NAME@double` holds the double-precision overload of NAME,
+// `NAME@int64` the one for 64-bit integers.
 //
 // Names that end in _float or _double compute in that precision: an op names exp_{type}. They exist because Vulkan promises
 // little of the built-in ones (exp: 3 + 2|x| ulp; sin: 2^-11 absolute; atan: 4096 ulp), drivers differ, and in double

@@ -46,6 +46,14 @@ precise double floor_remainder(double x, double y) {
     return (r < 0.0LF) != (y < 0.0LF) ? r + y : r;
 }
 
+// @function floor_remainder@int64
+int64_t floor_remainder(int64_t x, int64_t y) {
+    if (y == 0l || y == -1l) return 0l;
+    int64_t r = x - (x / y) * y;
+    return r != 0l && (r < 0l) != (y < 0l) ? r + y : r;
+}
+uint64_t floor_remainder(uint64_t x, uint64_t y) { return y == 0ul ? 0ul : x % y; }
+
 // @function floor_divide needs signed_zero exact_fmod is_nan is_inf nan_float
 // NumPy's floor division: rounds down. By zero: x / 0 for floats, 0 for integers.
 precise float floor_divide(float x, float y) {
@@ -80,6 +88,15 @@ precise double floor_divide(double x, double y) {
     return roundEven(q);
 }
 
+// @function floor_divide@int64
+int64_t floor_divide(int64_t x, int64_t y) {
+    if (y == 0l) return 0l;
+    if (y == -1l) return int64_t(0ul - uint64_t(x));
+    int64_t q = x / y;
+    return (x - q * y != 0l) && ((x < 0l) != (y < 0l)) ? q - 1l : q;
+}
+uint64_t floor_divide(uint64_t x, uint64_t y) { return y == 0ul ? 0ul : x / y; }
+
 // @function pow_int
 // By squaring. A negative power of 1 or -1 is 1 or -1; of anything else it is 0, as 1 / x^-y without its fraction.
 uint pow_int(uint x, uint y) {
@@ -93,4 +110,18 @@ uint pow_int(uint x, uint y) {
 int pow_int(int x, int y) {
     if (y >= 0) return int(pow_int(uint(x), uint(y)));
     return x == 1 ? 1 : x == -1 ? ((y & 1) != 0 ? -1 : 1) : 0;
+}
+
+// @function pow_int@int64
+uint64_t pow_int(uint64_t x, uint64_t y) {
+    uint64_t product = 1ul;
+    for (; y != 0ul; y >>= 1) {
+        if ((y & 1ul) != 0ul) product *= x;
+        x *= x;
+    }
+    return product;
+}
+int64_t pow_int(int64_t x, int64_t y) {
+    if (y >= 0l) return int64_t(pow_int(uint64_t(x), uint64_t(y)));
+    return x == 1l ? 1l : x == -1l ? ((y & 1l) != 0l ? -1l : 1l) : 0l;
 }

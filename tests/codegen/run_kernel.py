@@ -15,10 +15,11 @@ from tests.codegen.spirv_validation import validate
 from vkgrad.codegen.cache import spirv
 from vkgrad.codegen.render import Shader, render
 from vkgrad.codegen.rows import ROWS, Limits, Row, choose
+from vkgrad.codegen.stacked import render_stack
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node, walk
 from vkgrad.runtime._native import Device
-from vkgrad.schedule.kernel import Gather, Kernel, Load
+from vkgrad.schedule.kernel import Dispatch, Gather, Group, Kernel, Load, Store, parts
 from vkgrad.schedule.plan import Plan
 
 # The test device itself, and what rows meant for GPUs are told; a software driver runs those too, only slowly.
@@ -45,10 +46,14 @@ def rows_for(kernel: Kernel, limits: Limits) -> list[Row]:
     return [row for row in ROWS if row.applies(kernel, limits)]
 
 
-def slot_types(kernel: Kernel) -> dict[int, DType]:
+def slot_types(dispatch: Dispatch) -> dict[int, DType]:
     """The element type in each slot."""
-    types = {i.slot: i.dtype for i in kernel.code if isinstance(i, (Load, Gather))}
-    return types | {store.slot: store.dtype for store in kernel.stores}
+    types: dict[int, DType] = {}
+    for kernel in parts(dispatch):
+        for part in (*kernel.code, *kernel.stores):
+            if isinstance(part, (Load, Gather, Store)):
+                types[dispatch.slots.index(kernel.slots[part.slot])] = part.dtype
+    return types
 
 
 def bindings(shader: Shader) -> dict[int, bytes]:
@@ -57,7 +62,7 @@ def bindings(shader: Shader) -> dict[int, bytes]:
 
 
 def run_kernel(
-    device: Device, kernel: Kernel, shader: Shader, memory: Mapping[int, np.ndarray], sizes: Mapping[int, int]
+    device: Device, kernel: Dispatch, shader: Shader, memory: Mapping[int, np.ndarray], sizes: Mapping[int, int]
 ) -> dict[int, np.ndarray]:
     """What `kernel` leaves in each slot it writes, as flat arrays.
 
@@ -93,16 +98,19 @@ def run_plan(
     pick: Callable[[Kernel], Row] | None = None,
     change: Change = lambda shader: shader,
 ) -> list[np.ndarray]:
-    """The plan's outputs from its inputs, one kernel after the other; `pick` chooses each kernel's row."""
+    """The plan's outputs from its inputs, one dispatch after the other; `pick` chooses each kernel's row."""
     memory: dict[int, np.ndarray] = {}
     for number, buffer in enumerate(plan.buffers):
         if buffer.kind == "input":
             memory[number] = inputs[buffer.index]
     for kernel in plan.kernels:
-        row = pick(kernel) if pick else choose(kernel, limits)
+        if isinstance(kernel, Group):
+            shader = render_stack(kernel, limits, pick or (lambda kernel: None))
+        else:
+            shader = render(kernel, limits, pick(kernel) if pick else choose(kernel, limits))
         present = {slot: memory[number] for slot, number in enumerate(kernel.slots) if number in memory}
         sizes = {slot: plan.buffers[number].count for slot, number in enumerate(kernel.slots)}
-        for slot, values in run_kernel(device, kernel, change(render(kernel, limits, row)), present, sizes).items():
+        for slot, values in run_kernel(device, kernel, change(shader), present, sizes).items():
             memory[kernel.slots[slot]] = values
     out = []
     for number in plan.outputs:

@@ -7,7 +7,8 @@ Run it in an environment of its own, where PyTorch is; the tests need only the f
 `lenet_step.npz` is one SGD step of LeNet-5: the loss before and after, each parameter's gradient (a lattice of it
 where it is large) and the gradient's norm, and two weighted sums of each updated parameter. The others hold what
 `cases.py` lists: parameters after some steps of each optimiser, learning rates of each schedule, values and gradients
-of each loss and of each layer.
+of each loss and of each layer. `functions.npz` holds what `functions.py` lists: for each function its value, its
+gradient and its second derivative, one after the other.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import torch
 from torch import nn
 
 from tests.golden import cases
+from tests.golden import functions as listed
 from tests.golden.patterns import Array, chirp, lenet_batch, lenet_weights, sampled, waves
 
 LEARNING_RATE = 0.1
@@ -108,9 +110,27 @@ def layers() -> dict[str, Array]:
     return results
 
 
+def functions() -> dict[str, Array]:
+    results = {}
+    for name, function in listed.FUNCTIONS.items():
+        inputs = [double(x).requires_grad_() for x in listed.draw(name)]
+        value = function.torch(torch, *inputs)
+        total = (value * double(listed.weights(tuple(value.shape), 0))).sum()
+        gradients = torch.autograd.grad(total, inputs, create_graph=True)
+        found = [value, *gradients]
+        weighted = sum((g * double(listed.weights(tuple(g.shape), 1 + i))).sum() for i, g in enumerate(gradients))
+        if not function.flat and weighted.requires_grad:
+            second = torch.autograd.grad(weighted, inputs, allow_unused=True)
+            found += [torch.zeros_like(x) if g is None else g for g, x in zip(second, inputs, strict=True)]
+        else:
+            found += [torch.zeros_like(x) for x in inputs]
+        results[name] = np.concatenate([part.detach().numpy(force=True).reshape(-1) for part in found])
+    return results
+
+
 def main() -> None:
     torch.set_num_threads(1)
-    for make in (lenet_step, optimisers, losses, layers):
+    for make in (lenet_step, optimisers, losses, layers, functions):
         path = Path(__file__).with_name(f"{make.__name__}.npz")
         np.savez_compressed(path, **make())
         print(f"{path.name}: {path.stat().st_size} bytes")

@@ -17,7 +17,7 @@ import pytest
 from tests.ops.op_cases import ATTRIBUTES, ELEMENTWISE, INTEGERS, operand_dtypes, takes
 from tests.tolerances import distance, ulps_of
 from vkgrad.codegen import glslang
-from vkgrad.codegen.render import functions, used_functions
+from vkgrad.codegen.render import extensions, functions, overloads, used_functions
 from vkgrad.ir.dtypes import ANY, DTYPES, DType
 from vkgrad.ir.op import OPS, Op
 
@@ -62,17 +62,20 @@ def compute(device: Any, op: Op, arrays: Sequence[np.ndarray], dtypes: Sequence[
     out = op.dtype(dtypes, **attributes)
     assert op.glsl is not None
     glsl = op.glsl if isinstance(op.glsl, str) else op.glsl[dtypes[-1].kind]
-    body = glsl.format(**dict(zip(NAMES, NAMES, strict=True)), **{**attributes, "type": out.glsl})
-    doubles = any(d.name == "float64" for d in (*dtypes, out))
-    lines = ["#version 450", "layout(local_size_x = 64) in;"]
+    body = glsl.format(**dict(zip(NAMES, NAMES, strict=True)), **{**attributes, **out.glsl_fields})
+    body = f"narrow_{out.name}({body})" if out.narrow else body
+    needed = overloads((*dtypes, out))
+    out = out.computed
+    lines = ["layout(local_size_x = 64) in;"]
     for slot, d in enumerate(dtypes):
         lines.append(f"layout(binding = {slot}) readonly buffer B{slot} {{ {d.storage} b{slot}[]; }};")
     lines.append(f"layout(binding = {len(dtypes)}) writeonly buffer Out {{ {out.storage} result[]; }};")
-    lines += used_functions(body, doubles)
+    lines += used_functions(body, needed)
     lines += ["void main() {", "uint i = gl_GlobalInvocationID.x;", f"if (i >= {arrays[0].size}) return;"]
     lines += [f"{d.glsl} {NAMES[slot]} = {d.glsl}(b{slot}[i]);" for slot, d in enumerate(dtypes)]
     lines += [f"{out.glsl} value = {body};", f"result[i] = {out.storage}(value);", "}"]
-    pipeline = device.pipeline(glslang.to_spirv("\n".join(lines), TARGET), len(dtypes) + 1)
+    text = "\n".join(["#version 450", *extensions("\n".join(lines)), *lines])
+    pipeline = device.pipeline(glslang.to_spirv(text, TARGET), len(dtypes) + 1)
     buffers = []
     for array, d in zip(arrays, dtypes, strict=True):
         stored = np.ascontiguousarray(array.astype(d.storage_numpy))
@@ -123,7 +126,7 @@ CASES = [
     for op in ELEMENTWISE
     for dtype in ANY
     for attributes in ATTRIBUTES.get(op.name, [{}])
-    if takes(op, dtype) and not (op.inexact and dtype.name == "float64")
+    if takes(op, dtype) and not dtype.narrow and not (op.inexact and dtype.name == "float64")
 ]
 
 
@@ -131,9 +134,12 @@ CASES = [
 def test_glsl_is_the_meaning(device: Any, op: Op, dtype: DType, attributes: dict[str, Any]) -> None:
     if "float64" in (dtype.name, attributes.get("type")) and not device.info["features"]["shaderFloat64"]:
         pytest.skip("this device has no double precision")
+    wide = {"int64", "uint64"}
+    if wide & {dtype.name, attributes.get("type")} and not device.info["features"]["shaderInt64"]:
+        pytest.skip("this device has no 64-bit integers")
     arrays, dtypes = operands(op, dtype), operand_dtypes(op, dtype)
     found = compute(device, op, arrays, dtypes, attributes)
-    expected = op.numpy(*arrays, **attributes)
+    expected = op.numpy(*arrays, **attributes).astype(found.dtype)
     ulps, where = worst(op, found, expected, arrays)
     assert ulps <= ulps_of(op.name).shader(found.dtype), where
 
@@ -167,7 +173,8 @@ def test_every_function_is_used_and_small() -> None:
     text = " ".join(fragments + combines)
     text = " ".join(text.replace("{type}", precision) for precision in ("float", "double"))
     called = set(re.findall(r"\w+(?=\()", text))
-    called |= {f"cast_{d.glsl}" for d in DTYPES.values()}
+    called |= {f"cast_{d.name}" for d in DTYPES.values()} | {"byte_of", "half_of"}
+    called |= {f"{verb}_{d.name}" for d in DTYPES.values() if d.narrow for verb in ("narrow", "from", "to")}
     while True:
         needed = {
             need for name, (_, needs) in functions().items() if name.partition("@")[0] in called for need in needs

@@ -26,7 +26,7 @@ INTEGER_REFERENCE: dict[str, Callable] = {
     "multiply": lambda x, y: x * y,
     "floor_divide": lambda x, y: x // y if y else 0,
     "remainder": lambda x, y: x % y if y else 0,
-    "pow": lambda x, y: _int_pow(x, y) if abs(y) < 100 else pow(x, y, 2**32) if y > 0 else _int_pow(x, -(100 + y % 2)),
+    "pow": lambda x, y: _int_pow(x, y) if abs(y) < 100 else pow(x, y, 2**64) if y > 0 else _int_pow(x, -(100 + y % 2)),
     "square": lambda x: x * x,
     "negative": lambda x: -x,
     "abs": abs,
@@ -48,8 +48,8 @@ INTEGER_REFERENCE: dict[str, Callable] = {
     "bitwise_or": lambda x, y: x | y,
     "bitwise_xor": lambda x, y: x ^ y,
     "bitwise_invert": lambda x: not x if isinstance(x, bool) else ~x,
-    "bitwise_left_shift": lambda x, y: x << y if 0 <= y < 32 else 0,
-    "bitwise_right_shift": lambda x, y: x >> (y if 0 <= y < 32 else 32),
+    "bitwise_left_shift": lambda x, y: x << y if 0 <= y < 64 else 0,
+    "bitwise_right_shift": lambda x, y: x >> (y if 0 <= y < 64 else 64),
 }
 OTHERWISE_TESTED = {"cast", "threefry"}
 
@@ -57,8 +57,9 @@ OTHERWISE_TESTED = {"cast", "threefry"}
 def wrapped(value: int | bool, dtype: np.dtype) -> Any:
     if dtype.kind == "b":
         return bool(value)
-    bits = int(value) & 0xFFFFFFFF
-    return bits - 2**32 if dtype.kind == "i" and bits >= 2**31 else bits
+    width = 8 * dtype.itemsize
+    bits = int(value) % 2**width
+    return bits - 2**width if dtype.kind == "i" and bits >> (width - 1) else bits
 
 
 def integer_cases() -> Iterator[tuple[Op, str]]:
@@ -98,7 +99,13 @@ CASTS: list[tuple[str, Any, str, Any]] = [
     ("float32", nan, "bool", True), ("float32", 1e-30, "bool", True), ("int32", -1, "uint32", 2**32 - 1),
     ("uint32", 2**32 - 1, "int32", -1), ("int32", 256, "bool", True), ("bool", True, "float64", 1.0),
     ("bool", False, "int32", 0), ("int32", 16777217, "float32", 16777216.0),
-    ("uint32", 2**32 - 1, "float64", 2**32 - 1),
+    ("uint32", 2**32 - 1, "float64", 2**32 - 1), ("float32", 300.0, "int8", 127), ("float32", -1e9, "int16", -(2**15)),
+    ("int32", 300, "uint8", 44), ("int32", 200, "int8", -56), ("float32", 1e30, "int64", 2**63 - 1),
+    ("float64", -1e30, "int64", -(2**63)), ("float64", 1e30, "uint64", 2**64 - 1), ("float32", nan, "uint16", 0),
+    ("int64", 2**53 + 1, "int32", 1), ("float32", 65519.0, "float16", 65504.0), ("float32", 65520.0, "float16", inf),
+    ("float32", 2.0**-25, "float16", 0.0), ("float32", 1.5 * 2.0**-24, "float16", 2.0**-23),
+    ("float32", 1.00390625, "bfloat16", 1.0), ("float32", 1.01171875, "bfloat16", 1.015625),
+    ("float32", nan, "bfloat16", nan), ("float64", 1e300, "bfloat16", inf), ("uint16", 2**16 - 1, "float16", inf),
 ]  # fmt: skip
 
 
@@ -107,8 +114,8 @@ def test_cast(source: str, value: Any, target: str, expected: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = OPS["cast"].numpy(np.array([value], source), type=target)
-    assert found.dtype == target
-    np.testing.assert_array_equal(found, np.array([expected], target))
+    assert found.dtype == DTYPES[target].numpy
+    np.testing.assert_array_equal(found, np.array([expected], DTYPES[target].numpy))
 
 
 def test_threefry_known_answers() -> None:

@@ -56,7 +56,7 @@ def test_glsl_names_every_operand_and_nothing_unknown(op: Op) -> None:
         assert op.glsl is not None
         glsl = op.glsl if isinstance(op.glsl, str) else op.glsl[dtype.kind]
         for attributes in ATTRIBUTES.get(op.name, [{}]):
-            text = glsl.format(x="<0>", y="<1>", z="<2>", w="<3>", **{**attributes, "type": "T"})
+            text = glsl.format(x="<0>", y="<1>", z="<2>", w="<3>", **{**attributes, **dtype.glsl_fields})
             assert all(f"<{i}>" in text for i in range(op.arity))
 
 
@@ -78,7 +78,8 @@ def test_meaning_keeps_types_and_shapes_and_never_warns(op: Op, dtype: DType) ->
     for attributes in ATTRIBUTES.get(op.name, [{}]):
         for shape in [(), (0, 3), (1,), (257,), (3, 4)]:
             values: dict[Node, np.ndarray] = {}
-            nodes = [variable(array, values) for array in _operands(op, dtype, shape)]
+            arrays = zip(_operands(op, dtype, shape), operand_dtypes(op, dtype), strict=True)
+            nodes = [variable(array, values, own) for array, own in arrays]
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 evaluate([b.build(op, *nodes, **attributes)], values)
@@ -114,7 +115,7 @@ VIEW_CASES: dict[str, list[tuple[tuple[int, ...], dict[str, Any]]]] = {
         ((2, 5), {"axis": 1, "size": 5, "stride": 1, "dilation": 1}),
     ],
     "diagonal": [((3, 2, 3), {"axis": 0, "other": 2}), ((3, 3), {"axis": 1, "other": 0})],
-    "alias": [((2, 2), {})],
+    "alias": [((2, 2), {"token": 0})],
     "stop_gradient": [((2, 2), {})],
 }
 

@@ -39,15 +39,17 @@ fused = pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @pytest.fixture
 def values(monkeypatch: pytest.MonkeyPatch) -> Values:
     """Of the leaves. Nothing watches the graph: the twin has every type, whatever the default device lacks."""
-    monkeypatch.setattr(b, "on_rare", [])
+    monkeypatch.setattr(b, "on_node", [])
     return {}
 
 
 def whole(values: Values, shape: Sequence[int], name: str = "float32", seed: int = 0) -> Node:
     """A leaf of small whole numbers."""
     generator = np.random.default_rng(seed + len(values))
-    low = 0 if name in ("uint32", "bool") else -3
-    return variable(generator.integers(low, 2 if name == "bool" else 4, tuple(shape)).astype(name), values)
+    dtype = DTYPES[name]
+    low = 0 if dtype.kind in "ub" else -3
+    numbers = generator.integers(low, 2 if name == "bool" else 4, tuple(shape))
+    return variable(numbers.astype(dtype.numpy), values, dtype)
 
 
 def real(values: Values, shape: Sequence[int], name: str = "float32") -> Node:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from vkgrad.codegen.elements import Packing, encoded, read, store
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.layout import Layout
 from vkgrad.schedule.kernel import Compute, Gather, Guarded, Index, Instruction, Kernel, Literal, Load, Reduce, Store
@@ -25,6 +26,10 @@ def literal(value: float | int | bool, dtype: DType) -> str:
     """A GLSL literal that has exactly this value in this type."""
     if dtype.kind == "b":
         return "true" if value else "false"
+    if dtype.name == "uint64":
+        return f"{int(value)}ul"
+    if dtype.name == "int64":
+        return f"{int(value)}l" if value > -(2**63) else "int64_t(0x8000000000000000ul)"
     if dtype.kind == "u":
         return f"{int(value)}u"
     if dtype.kind == "i":
@@ -60,12 +65,23 @@ class Numbers:
         return [f"layout(constant_id = {i}) const int n{i} = 1;" for i in range(len(self.values))]
 
 
-class Expressions:
-    """Writes statements for the instructions of `kernel`; coordinates are given as GLSL names, one per axis."""
+# Ops whose result is one of their operands, its negative or a whole number: nothing needs rounding.
+UNROUNDED = frozenset(
+    ("where", "negative", "abs", "relu", "maximum", "minimum", "sign", "floor", "ceil", "trunc", "round")
+)  # fmt: skip
 
-    def __init__(self, kernel: Kernel):
+
+class Expressions:
+    """Writes statements for the instructions of `kernel`; coordinates are given as GLSL names, one per axis.
+
+    Values of types that are only stored, such as float16, are rounded after every operation, so that fusing changes no
+    bit.
+    """
+
+    def __init__(self, kernel: Kernel, packing: Packing = frozenset()):
         self.kernel = kernel
         self.numbers = Numbers()
+        self.packing = packing
 
     # ---- addresses
     def sum_of(self, role: tuple, form: Sequence[int], constant: int, coordinates: Mapping[int, str]) -> str:
@@ -107,9 +123,12 @@ class Expressions:
         precise = "precise " if dtype.kind == "f" else ""
         return f"{precise}{dtype.glsl} {name} = {expression};"
 
+    def buffer(self, slot: int) -> str:
+        return f"b{slot}"
+
     def element(self, slot: int, dtype: DType, address: str) -> str:
-        text = f"b{slot}[{address}]"
-        return f"({text} != 0u)" if dtype.kind == "b" else text
+        """The value of one stored element."""
+        return read(self.buffer(slot), dtype, address, self.packing)
 
     def statements(
         self,
@@ -158,7 +177,8 @@ class Expressions:
         bound = self.numbers.name((index, "bound"), instruction.bound)
         stride = self.numbers.name((index, "stride"), instruction.stride)
         address, condition = self.guards(index, instruction.layout, sums)
-        inside = " && ".join(filter(None, [f"uint({position}) < uint({bound})", condition]))
+        unsigned = self.kernel.code[instruction.index].dtype.glsl_fields["unsigned"]
+        inside = " && ".join(filter(None, [f"{unsigned}({position}) < {unsigned}({bound})", condition]))
         element = self.element(instruction.slot, dtype, f"{name}_in ? {address} + int({position}) * {stride} : 0")
         fill = literal(math.nan if dtype.kind == "f" else 0, dtype)
         return [f"bool {name}_in = {inside};", self.define(name, dtype, f"{name}_in ? {element} : {fill}")]
@@ -169,7 +189,10 @@ class Expressions:
         if not isinstance(glsl, str):
             glsl = glsl[self.kernel.code[instruction.operands[-1]].dtype.kind]
         fields = dict(zip(PLACEHOLDERS, values, strict=False))
-        return glsl.format(**fields, **{**dict(instruction.attributes), "type": instruction.dtype.glsl})
+        text = glsl.format(**fields, **{**dict(instruction.attributes), **instruction.dtype.glsl_fields})
+        if not instruction.dtype.narrow or (instruction.dtype.kind == "f" and instruction.op.name in UNROUNDED):
+            return text
+        return f"narrow_{instruction.dtype.name}({text})"
 
     def combine(self, instruction: Reduce, x: str, y: str) -> str:
         combine = instruction.op.combine
@@ -181,15 +204,16 @@ class Expressions:
         assert instruction.op.init is not None
         return literal(instruction.op.init(instruction.dtype), instruction.dtype)
 
-    def stored(self, number: int, store: Store, value: str, coordinates: Mapping[int, str]) -> tuple[str, str]:
+    def stored(self, number: int, out: Store, value: str, coordinates: Mapping[int, str]) -> tuple[str, str]:
         """The address of a store, and what is stored there."""
-        address, condition = self.guards(-1 - number, store.layout, self.parts(-1 - number, store.layout, coordinates))
+        address, condition = self.guards(-1 - number, out.layout, self.parts(-1 - number, out.layout, coordinates))
         assert not condition
-        return address, f"({value} ? 1u : 0u)" if store.dtype.kind == "b" else value
+        return address, encoded(out.dtype, value, self.packing)
 
-    def store(self, number: int, store: Store, value: str, coordinates: Mapping[int, str]) -> str:
-        address, stored = self.stored(number, store, value, coordinates)
-        return f"b{store.slot}[{address}] = {stored};"
+    def store(self, number: int, out: Store, value: str, coordinates: Mapping[int, str]) -> str:
+        address, condition = self.guards(-1 - number, out.layout, self.parts(-1 - number, out.layout, coordinates))
+        assert not condition
+        return store(f"b{out.slot}", out.dtype, address, value, self.packing)
 
     def decode(self, linear: str, axes: Sequence[int], prefix: str) -> tuple[list[str], dict[int, str]]:
         """Lines that split a row-major number into one coordinate per axis, and the coordinates' names."""

@@ -37,7 +37,9 @@ class KernelClass:
 
 
 def class_of(kernel: Kernel) -> KernelClass | None:
-    """The class of `kernel`; None for one that reads no memory, of which there is nothing to measure."""
+    """The class of `kernel`; None where there is nothing to choose: for routines, and for what reads no memory."""
+    if kernel.routine is not None:
+        return None
     if kernel.product is not None:
         b, m, n, k = mnk(kernel)
         bare = _bare_product(kernel)
@@ -86,7 +88,7 @@ def _bare_reduction(kernel: Kernel) -> Kernel:
         load = Load(0, _dense(kernel.extents, ()), _zero(dtype), dtype)
     dtype = uint32 if load.dtype.kind == "b" else load.dtype  # stored alike, and a count says more than any or all
     load = Load(0, _at_origin(load.layout), 0, dtype)
-    return _bare(kernel, (load, Reduce(OPS["sum"], 0, dtype)))
+    return _bare(kernel, (load, Reduce(OPS["sum"], 0, dtype.computed)))
 
 
 def _bare(kernel: Kernel, code: tuple, store: Layout | None = None, product: Product | None = None) -> Kernel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 
 import jinja2
 
-from vkgrad.codegen.expressions import Expressions, closure, literal
+from vkgrad.codegen.elements import Packing, stored_type
+from vkgrad.codegen.expressions import Expressions, Numbers, closure, literal
+from vkgrad.codegen.routine import geometry, variables
 from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size, mnk
-from vkgrad.schedule.kernel import Compute, Gather, Kernel, Literal, Load, Reduce
+from vkgrad.ir.dtypes import DType
+from vkgrad.schedule.kernel import Call, Compute, Dispatch, Gather, Kernel, Literal, Load, Reduce, Store, parts
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,12 @@ def environment() -> jinja2.Environment:
     )
 
 
+@cache
+def template(source: str) -> jinja2.Template:
+    """The template of a file in the folder, or one whose text is given (it has more than one line)."""
+    return environment().from_string(source) if "\n" in source else environment().get_template(source)
+
+
 _HEADER = re.compile(r"^// @function (\S+)(?: needs (.*))?$", re.M)
 
 
@@ -64,16 +74,16 @@ def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
     return blocks
 
 
-def used_functions(text: str, doubles: bool) -> list[str]:
-    """The blocks of the library that `text` calls, each after those it needs."""
+def used_functions(text: str, overloads: Collection[str] = ()) -> list[str]:
+    """The blocks of the library that `text` calls, each after those it needs; with these `overloads` of them."""
     blocks, out = functions(), []
 
     def take(name: str) -> None:
-        for block in (name, f"{name}@double") if doubles else (name,):
+        for block in (name, *(f"{name}@{overload}" for overload in overloads)):
             if block in blocks and block not in taken:
                 taken.add(block)
                 for need in blocks[block][1]:
-                    take(need.removesuffix("@double"))
+                    take(need.partition("@")[0])
                 out.append(blocks[block][0])
 
     taken: set[str] = set()
@@ -84,22 +94,47 @@ def used_functions(text: str, doubles: bool) -> list[str]:
     return out
 
 
-def buffer_declarations(kernel: Kernel, body: str) -> list[str]:
-    """A block per slot, and a second one over the same memory where `body` takes four elements at a time."""
-    written = set(kernel.written)
+def overloads(dtypes: Iterable[DType]) -> list[str]:
+    """Which overloads of the blocks in functions.glsl values of these types need."""
+    wide = {dtype.kind for dtype in dtypes if dtype.size_bytes == 8}
+    return [name for name, kinds in (("double", "f"), ("int64", "iu")) if wide.intersection(kinds)]
+
+
+# What the text of a shader must ask for before it may name a type or a function.
+EXTENSIONS = {
+    r"\bsubgroupBroadcast\(": "GL_KHR_shader_subgroup_ballot : require",
+    r"\[\[unroll\]\]": "GL_EXT_control_flow_attributes : enable",
+    r"\bu?int8_t\b": "GL_EXT_shader_8bit_storage : require",
+    r"\bu?int16_t\b": "GL_EXT_shader_16bit_storage : require",
+    r"\bu?int64_t\b": "GL_EXT_shader_explicit_arithmetic_types_int64 : require",
+}
+
+
+def extensions(text: str) -> list[str]:
+    return [f"#extension {name}" for pattern, name in EXTENSIONS.items() if re.search(pattern, text)]
+
+
+def buffer_declarations(
+    dispatch: Dispatch, body: str, packing: Packing = frozenset(), hidden: Set[int] = frozenset()
+) -> list[str]:
+    """A block per slot, and a second one over the same memory where `body` takes four elements at a time.
+
+    Slots in `hidden` have none.
+    """
+    written = set(dispatch.written)
     types: dict[int, str] = {}
-    for instruction in kernel.code:
-        if isinstance(instruction, (Load, Gather)):
-            types[instruction.slot] = instruction.dtype.storage
-    for store in kernel.stores:
-        types[store.slot] = store.dtype.storage
-    access = ["" if slot in written else "readonly " for slot in range(len(kernel.slots))]
+    for kernel in parts(dispatch):
+        own = [dispatch.slots.index(buffer) for buffer in kernel.slots]
+        for part in (*kernel.code, *kernel.stores):
+            if isinstance(part, (Load, Gather, Store)):
+                types[own[part.slot]] = stored_type(part.dtype, packing)
+    access = ["" if slot in written else "readonly " for slot in range(len(dispatch.slots))]
+    shown = [slot for slot in range(len(dispatch.slots)) if slot not in hidden]
     return [
-        f"layout(binding = {slot}) {access[slot]}buffer B{slot} {{ {types[slot]} b{slot}[]; }};"
-        for slot in range(len(kernel.slots))
+        f"layout(binding = {slot}) {access[slot]}buffer B{slot} {{ {types[slot]} b{slot}[]; }};" for slot in shown
     ] + [
         f"layout(binding = {slot}) {access[slot]}buffer B{slot}_four {{ {VECTORS[types[slot]]} b{slot}_four[]; }};"
-        for slot in range(len(kernel.slots))
+        for slot in shown
         if f"b{slot}_four[" in body
     ]
 
@@ -110,9 +145,9 @@ VECTORS = {"float": "vec4", "int": "ivec4", "uint": "uvec4"}  # four of a storag
 class View:
     """What a template sees of a kernel: lists of lines, already in the right order. Templates hold the loops."""
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Kernel, packing: Packing = frozenset()):
         self.kernel = kernel
-        self.text = Expressions(kernel)
+        self.text = Expressions(kernel, packing)
         self.full = kernel.is_full()
         self.level = kernel.levels()
         self.parallel_axes = range(kernel.parallel)
@@ -393,22 +428,42 @@ class ProductView:
 
 
 def render(kernel: Kernel, limits: Limits, row: Row | None = None) -> Shader:
-    """The shader for `kernel` by the given row, or by the first that applies."""
+    """The shader for `kernel` by the given row, or by the first that applies; a routine has a template of its own."""
+    if kernel.routine is not None:
+        return _render_routine(kernel, kernel.routine, limits)
     row = row or choose(kernel, limits)
     parameters = row.parameters(kernel, limits)
-    view = View(kernel)
+    view = View(kernel, limits.packing)
     groups = dispatch_size(row.groups(kernel, parameters), limits)
     view.number("grid width", groups[0])
     body = environment().get_template(row.template).render(view=view, kernel=kernel, **parameters)
-    doubles = any(i.dtype.name == "float64" for i in kernel.code)
-    parts = [
-        "#version 450",
-        *(["#extension GL_KHR_shader_subgroup_ballot : require"] if "subgroupBroadcast(" in body else []),
-        *(["#extension GL_EXT_control_flow_attributes : enable"] if "[[unroll]]" in body else []),
-        *view.text.numbers.declarations(),
-        *buffer_declarations(kernel, body),
-        *used_functions(body, doubles),
+    return shader_of(kernel, body, limits.packing, view.text.numbers, groups, row.name, tuple(parameters.items()))
+
+
+def _render_routine(kernel: Kernel, call: Call, limits: Limits) -> Shader:
+    found = geometry(kernel, call, limits)
+    groups, numbers = dispatch_size(found.groups, limits), Numbers()
+    assert call.op.template is not None
+    body = template(call.op.template).render(variables(kernel, call, found, numbers, groups[0], limits.packing))
+    return shader_of(kernel, body, limits.packing, numbers, groups, call.op.name, tuple(found.parameters.items()))
+
+
+def shader_of(
+    dispatch: Dispatch,
+    body: str,
+    packing: Packing,
+    numbers: Numbers,
+    groups: tuple[int, int, int],
+    row: str,
+    parameters: tuple[tuple[str, Any], ...],
+    hidden: Set[int] = frozenset(),
+) -> Shader:
+    """`body` with everything that it needs before it."""
+    lines = [
+        *numbers.declarations(),
+        *buffer_declarations(dispatch, body, packing, hidden),
+        *used_functions(body, overloads(part.dtype for kernel in parts(dispatch) for part in kernel.code)),
         body,
     ]
-    numbers = tuple(view.text.numbers.values)
-    return Shader("\n".join(parts), numbers, len(kernel.slots), groups, row.name, tuple(parameters.items()))
+    lines = ["#version 450", *extensions("\n".join(lines)), *lines]
+    return Shader("\n".join(lines), tuple(numbers.values), len(dispatch.slots), groups, row, parameters)

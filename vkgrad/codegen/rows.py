@@ -31,6 +31,7 @@ class Limits:
     """What rows must know of a device.
 
     broadcast  whether `subgroupBroadcast` is there and a workgroup of `subgroup` invocations is one subgroup
+    packing    sizes in bytes of elements that shaders cannot reach alone, and find packed in 32-bit words
     """
 
     software: bool
@@ -41,6 +42,8 @@ class Limits:
     max_buffers: int = 16
     float64: bool = True
     broadcast: bool = False
+    int64: bool = True
+    packing: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functions.joining import padded
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import DType, promote
+from vkgrad.ir.dtypes import DType, integer_range, promote
 from vkgrad.ir.node import Node
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.views import flip, window
@@ -222,7 +222,7 @@ def _reduced(op: str, windows: Node, dimensions: int, **attributes: object) -> N
 
 
 def _lowest(dtype: DType) -> Scalar:
-    return {"f": -math.inf, "i": -(2**31)}.get(dtype.kind, 0)
+    return -math.inf if dtype.kind == "f" else integer_range(dtype)[0] if dtype.kind in "iu" else 0
 
 
 def _max_pool(

@@ -266,9 +266,9 @@ def leaky_relu(x: Operand, negative_slope: float = 0.01) -> Tensor:
 
 
 def elu(x: Operand, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha * (exp(x) - 1)."""
+    """x where it is positive, else alpha * (exp(x) - 1). Its derivative at 0 is alpha, that from the left."""
     x = lift(floating(x))
-    return where(x > 0, x, alpha * expm1(minimum(x, 0.0)))
+    return where(x > 0, x, alpha * expm1(where(x > 0, 0.0, x)))
 
 
 def log_sigmoid(x: Operand) -> Tensor:

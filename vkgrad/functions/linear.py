@@ -24,8 +24,6 @@ __all__ = [
 
 def _pair(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
     left, right = lift(x), lift(y)
-    if left.dtype is right.dtype:
-        return left, right
     dtype = promote(left.dtype, right.dtype)
     return left.astype(dtype), right.astype(dtype)
 
@@ -65,8 +63,6 @@ def matmul(x: Operand, y: Operand) -> Tensor:
 
 def _labelled(node: Node, batch: Sequence[int], matrix: tuple[int, ...], rank: int) -> tuple[Node, tuple[int, ...]]:
     """`node` without the batch axes of extent 1, and the labels of the axes it keeps."""
-    if not batch:
-        return node, matrix
     kept = [axis for axis, extent in enumerate(batch) if extent != 1]
     shape = (*(batch[axis] for axis in kept), *node.shape[len(batch) :])
     return b.reshape(node, shape), (*(rank - len(batch) + axis for axis in kept), *matrix)

@@ -40,6 +40,8 @@ def as_index(name: str, index: Any, extent: int) -> Tensor:
         return tensor(np.where(array < 0, array + extent, array), int32)
     if index.dtype.kind not in "iu":
         raise DTypeError(f"{name}: an index must be of integers, got {index.dtype.name}")
+    if index.dtype.size_bytes < 4:  # `extent` may be more than it can hold
+        index = index.astype(int32)
     return where(index < 0, index + extent, index) if index.dtype.kind == "i" else index
 
 

@@ -1,44 +1,66 @@
 """Element types and their promotion.
 
-A `DType` says how an element is named, stored and written in GLSL. It must not know a device: whether a device has
-double precision is the device's business.
+A `DType` says how an element is named, stored, written in GLSL, and in which type it is computed. It must not know a
+device: whether a device has double precision is the device's business.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache, reduce
 
 import numpy as np
 
 from vkgrad.errors import DTypeError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DType:
     """One element type.
 
-    `size_bytes` is the size in device memory. A bool is stored there as a 32-bit word, because GLSL has no bool in
-    buffers, and is one byte in NumPy.
+    name        as the array API standard and NumPy spell it
+    kind        "b" bool, "u" unsigned, "i" signed, "f" floating
+    size_bytes  in device memory. A bool is stored there as a 32-bit word, because GLSL has no bool in buffers
+    glsl        the GLSL type of a value in a kernel
+    storage     the GLSL type of one stored element, where a device can store it
+    narrow      a type that is only stored: arithmetic is done in `computed`, and each result rounded or wrapped to
+                what this type can hold
     """
 
     name: str
-    kind: str  # "b" bool, "u" unsigned, "i" signed, "f" floating
+    kind: str
     size_bytes: int
     glsl: str
+    storage: str
+    narrow: bool = False
+
+    @property
+    def computed(self) -> DType:
+        """The type in which kernels compute: this one, or the 32-bit one of its kind."""
+        return {"f": float32, "i": int32, "u": uint32}[self.kind] if self.narrow else self
 
     @property
     def numpy(self) -> np.dtype:
-        return np.dtype("bool" if self.kind == "b" else self.name)
+        """The NumPy type of values that are handed out. NumPy has no bfloat16: it comes out as float32, exactly."""
+        return np.dtype("float32" if self.name == "bfloat16" else self.name)
 
     @property
-    def storage(self) -> str:
-        """The GLSL type of one stored element."""
-        return "uint" if self.kind == "b" else self.glsl
+    def memory(self) -> np.dtype:
+        """The NumPy type whose bytes are the elements in the host's memory."""
+        return np.dtype("uint16" if self.name == "bfloat16" else self.name)
 
     @property
     def storage_numpy(self) -> np.dtype:
-        """The NumPy type whose bytes are the stored elements."""
-        return np.dtype("uint32") if self.kind == "b" else self.numpy
+        """The NumPy type whose bytes are the elements in a Vulkan device's memory."""
+        return np.dtype("uint32") if self.kind == "b" else self.memory
+
+    @property
+    def glsl_fields(self) -> dict[str, str | int]:
+        """What an op's GLSL can say about its result: the GLSL {type}, its {unsigned} sister and {width} in bits, and
+        the {name} of the element type."""
+        wide = self.size_bytes == 8
+        unsigned, width = ("uint64_t", 64) if wide else ("uint", 32)
+        return {"type": self.glsl, "name": self.name, "unsigned": unsigned, "width": width}
 
     def __repr__(self) -> str:
         return f"vkgrad.{self.name}"
@@ -47,21 +69,32 @@ class DType:
         return (dtype_of, (self.name,))
 
 
-bool_ = DType("bool", "b", 4, "bool")
-int32 = DType("int32", "i", 4, "int")
-uint32 = DType("uint32", "u", 4, "uint")
-float32 = DType("float32", "f", 4, "float")
-float64 = DType("float64", "f", 8, "double")
+bool_ = DType("bool", "b", 4, "bool", "uint")
+int8 = DType("int8", "i", 1, "int", "int8_t", narrow=True)
+int16 = DType("int16", "i", 2, "int", "int16_t", narrow=True)
+int32 = DType("int32", "i", 4, "int", "int")
+int64 = DType("int64", "i", 8, "int64_t", "int64_t")
+uint8 = DType("uint8", "u", 1, "uint", "uint8_t", narrow=True)
+uint16 = DType("uint16", "u", 2, "uint", "uint16_t", narrow=True)
+uint32 = DType("uint32", "u", 4, "uint", "uint")
+uint64 = DType("uint64", "u", 8, "uint64_t", "uint64_t")
+# Stored as their bits: how a driver converts a float16_t, and whether it rounds to the nearest, is not promised.
+float16 = DType("float16", "f", 2, "float", "uint16_t", narrow=True)
+bfloat16 = DType("bfloat16", "f", 2, "float", "uint16_t", narrow=True)
+float32 = DType("float32", "f", 4, "float", "float")
+float64 = DType("float64", "f", 8, "double", "double")
 
-DTYPES = {dtype.name: dtype for dtype in (bool_, uint32, int32, float32, float64)}
-FLOATING = (float32, float64)
-INTEGRAL = (int32, uint32)
+SIGNED = (int8, int16, int32, int64)
+UNSIGNED = (uint8, uint16, uint32, uint64)
+FLOATING = (float16, bfloat16, float32, float64)
+INTEGRAL = SIGNED + UNSIGNED
 NUMERIC = FLOATING + INTEGRAL
 ANY = (*NUMERIC, bool_)
+DTYPES = {dtype.name: dtype for dtype in (bool_, *UNSIGNED, *SIGNED, *FLOATING)}
 
 
 def dtype_of(name: object) -> DType:
-    """The `DType` for a name, a NumPy type or a `DType`.
+    """The `DType` for a name, a NumPy type (`ml_dtypes.bfloat16` too) or a `DType`.
 
     Raises: `DTypeError` for a type that vkgrad does not have, with the list of those it has.
     """
@@ -75,17 +108,40 @@ def dtype_of(name: object) -> DType:
         raise DTypeError(f"no element type {name!r}; vkgrad has {', '.join(DTYPES)}") from None
 
 
-def promote(*dtypes: DType) -> DType:
-    """The common type of array operands, by the array API standard; a float type wins over any integer type.
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    bits = 8 * dtype.size_bytes
+    return (0, 2**bits - 1) if dtype.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
-    Raises: `DTypeError` where the common type (int64 for int32 with uint32) does not exist here.
+
+@lru_cache(maxsize=1024)
+def promote(*dtypes: DType) -> DType:
+    """The common type of array operands, by the array API standard.
+
+    Where the standard leaves it open: a float type wins over any integer type, anything wins over bool, and float16
+    with bfloat16 is float32.
+
+    Raises: `DTypeError` for uint64 with a signed integer, which no integer type holds both of.
     """
-    kinds = {dtype.kind for dtype in dtypes}
-    if "f" in kinds:
-        return max((d for d in dtypes if d.kind == "f"), key=lambda d: d.size_bytes)
-    if {"i", "u"} <= kinds:
-        raise DTypeError("int32 and uint32 promote to int64, which vkgrad does not have yet; cast one with .astype")
-    return next((d for d in dtypes if d.kind in "iu"), bool_)
+    floats = [dtype for dtype in dtypes if dtype.kind == "f"]
+    return reduce(_promote, floats or dtypes)
+
+
+def _promote(x: DType, y: DType) -> DType:
+    if x is y or y.kind == "b":
+        return x
+    if x.kind == "b":
+        return y
+    if x.kind == y.kind:
+        if x.size_bytes == y.size_bytes:
+            return float32  # float16 with bfloat16
+        return x if x.size_bytes > y.size_bytes else y
+    signed, unsigned = (x, y) if x.kind == "i" else (y, x)
+    if signed.size_bytes > unsigned.size_bytes:
+        return signed
+    if unsigned is uint64:
+        raise DTypeError(f"no integer type holds both uint64 and {signed.name}; cast one with .astype")
+    return SIGNED[UNSIGNED.index(unsigned) + 1]
 
 
 def weak_dtype(value: bool | int | float, beside: DType | None) -> DType:

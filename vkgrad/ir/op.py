@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from vkgrad.ir.dtypes import DType
 
@@ -26,6 +26,7 @@ class Family(Enum):
     REDUCTION = "reduction"
     CONTRACTION = "contraction"
     INDEXED = "indexed"  # addresses depend on values
+    ROUTINE = "routine"  # one dispatch of a template of its own, from whole arrays to one
 
 
 class _Statement:
@@ -40,6 +41,36 @@ ZERO = _Statement("ZERO")  # piecewise constant: the gradient is zero wherever i
 NOT_DIFFERENTIABLE = _Statement("NOT_DIFFERENTIABLE")  # integers and masks: asking is an error
 
 GradRule = Callable[..., tuple]
+
+
+class DeviceLimits(Protocol):
+    """What a geometry may ask of a device."""
+
+    @property
+    def software(self) -> bool: ...
+    @property
+    def max_invocations(self) -> int: ...
+    @property
+    def shared_bytes(self) -> int: ...
+    @property
+    def subgroup(self) -> int: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometry:
+    """How a routine is dispatched.
+
+    groups        how many workgroups
+    numbers       what the template calls `number.NAME`: sizes. They are specialisation constants, so kernels that
+                  differ only in them share their SPIR-V
+    parameters    what the template calls `NAME`: tile sizes, expressions, anything that goes into the text
+    shared_bytes  shared memory of a workgroup
+    """
+
+    groups: int
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    shared_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,6 +89,10 @@ class Op:
     layout     for views, (Layout, **attributes) -> Layout, or None where only a copy can do it
     inexact    the GLSL version is only as good as single precision, so doubles are refused on Vulkan
     init, combine   for reductions: the identity by dtype, and the GLSL that joins {x} and {y}
+    template   for routines, a file of `templates/`, or the text of a template itself
+    geometry   for routines, (input shapes, input dtypes, limits, **attributes) -> `Geometry`
+    passes     for routines that one dispatch cannot compute at every size, (node, width) -> the same in shorter steps,
+               or `node` itself; asked again until nothing changes
     """
 
     name: str
@@ -73,6 +108,9 @@ class Op:
     inexact: bool = False
     init: Callable[[DType], Any] | None = None
     combine: str | Mapping[str, str] | None = None
+    template: str | None = None
+    geometry: Callable[..., Geometry] | None = None
+    passes: Callable[..., Any] | None = None
     doc: str = field(default="")
 
     def __post_init__(self) -> None:
@@ -88,6 +126,9 @@ class Op:
         need((self.layout is not None) == (self.family is Family.VIEW), "a layout rule exactly if it is a view")
         need((self.init is not None) == (self.family is Family.REDUCTION), "init exactly if it is a reduction")
         need((self.combine is not None) == (self.family is Family.REDUCTION), "combine exactly if it is a reduction")
+        need((self.template is not None) == (self.family is Family.ROUTINE), "a template exactly if it is a routine")
+        need((self.geometry is not None) == (self.family is Family.ROUTINE), "a geometry exactly if it is a routine")
+        need(self.passes is None or self.family is Family.ROUTINE, "passes only if it is a routine")
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

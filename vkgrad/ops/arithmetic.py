@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from vkgrad.ir import build as b
+from vkgrad.ir.dtypes import DType, dtype_of, integer_range
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import ZERO
 from vkgrad.ops.families import casting, choosing, elementwise, floating, numeric
+from vkgrad.ops.narrow import narrowed
 from vkgrad.ops.samples import edges, inf, nan, uniform
 
 SPECIAL = edges(0.0, -0.0, 1.0, -1.0, inf, -inf, nan)
@@ -144,7 +146,7 @@ elementwise(
     glsl={
         "f": "({x} > 0 ? {type}(1) : {x} < 0 ? {type}(-1) : {x} == 0 ? {type}(0) : {x})",
         "i": "sign({x})",
-        "u": "min({x}, 1u)",
+        "u": "min({x}, {type}(1))",
     },
     doc="-1, 0 or 1; NaN of NaN.",
 )  # fmt: skip
@@ -193,11 +195,20 @@ elementwise(
 
 # ---- change of type
 def _numpy_cast(x: Any, *, type: str) -> Any:
-    target = np.dtype(type)
+    target = dtype_of(type)
     if x.dtype.kind == "f" and target.kind in "iu":
-        limits = np.iinfo(target)
-        x = np.clip(np.where(np.isnan(x), 0, x).astype(np.float64), limits.min, limits.max)
-    return x.astype(target)
+        return _to_integer(x, target)
+    if target.kind == "f" and target.narrow:
+        return narrowed(x, target).astype(target.numpy)
+    return x.astype(target.numpy)
+
+
+def _to_integer(x: Any, target: DType) -> Any:
+    least, greatest = integer_range(target)
+    x = np.where(np.isnan(x), 0, x).astype(np.float64)
+    beyond, below = x >= greatest, x <= least
+    whole = np.where(beyond | below, 0, x).astype(target.numpy)
+    return np.where(beyond, np.array(greatest, target.numpy), np.where(below, np.array(least, target.numpy), whole))
 
 
 def _cast_grad(g: Node, out: Node, x: Node, *, type: str) -> tuple:
@@ -206,7 +217,7 @@ def _cast_grad(g: Node, out: Node, x: Node, *, type: str) -> tuple:
 
 elementwise(
     "cast", dtype=casting, numpy=_numpy_cast, grad=_cast_grad, samples=uniform(-9, 9) + SPECIAL + edges(3e9, -3e9),
-    glsl={"f": "cast_{type}({x})", "i": "{type}({x})", "u": "{type}({x})", "b": "{type}({x})"},
+    glsl={"f": "cast_{name}({x})", "i": "{type}({x})", "u": "{type}({x})", "b": "{type}({x})"},
     doc="Floats lose their fraction; outside the integer's range they stop at its end, and NaN becomes 0. "
         "Integers wrap. As a mask, everything but 0 holds.",
 )  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 
 from vkgrad.errors import DTypeError, ShapeError
 from vkgrad.ir.dtypes import ANY, FLOATING, INTEGRAL, NUMERIC, DType, bool_, dtype_of
-from vkgrad.ir.op import Family, GradRule, Op, Shape, _Statement, register
+from vkgrad.ir.op import Family, Geometry, GradRule, Op, Shape, _Statement, register
 from vkgrad.ops.samples import Samples
 
 DTypeRule = Callable[..., DType]
@@ -100,9 +100,9 @@ def elementwise(
 ) -> Op:
     """An op that computes each output element from the input elements at the same place.
 
-    glsl is an expression over {x}, {y}, {z} (the operands) and {type} (the GLSL type of the result), or a mapping from
-    the operands' kind ("f", "i", "u", "b") to one; attributes are fields too. An expression is used as a whole, and its
-    operands are names or literals, so only a literal's minus sign needs care.
+    glsl is an expression over {x}, {y}, {z} (the operands) and the fields of `DType.glsl_fields` of the result's type,
+    or a mapping from the operands' kind ("f", "i", "u", "b") to one; attributes are fields too. An expression is used
+    as a whole, and its operands are names or literals, so only a literal's minus sign needs care.
     """
     rule = dtype(name) if isinstance(dtype, Taking) else dtype
     meaning = quiet(in_order(numpy) if inexact else numpy)
@@ -173,5 +173,32 @@ def view(
         Op(
             name=name, family=Family.VIEW, arity=1, shape=shape, dtype=lambda dtypes, **_: dtypes[0], numpy=numpy,
             layout=layout, grad=grad, samples=Samples(), doc=doc,
+        )
+    )  # fmt: skip
+
+
+def routine(
+    name: str,
+    *,
+    template: str,
+    geometry: Callable[..., Geometry],
+    shape: Callable[..., Shape],
+    dtype: DTypeRule,
+    numpy: Callable,
+    grad: GradRule | _Statement,
+    samples: Samples,
+    arity: int = 1,
+    passes: Callable[..., Any] | None = None,
+    doc: str = "",
+) -> Op:
+    """An op that is one dispatch of a template of its own: whole arrays in row-major order in, one out.
+
+    For what no loop nest can say, because elements depend on each other: scans, sorts, scattering. It fuses with
+    nothing, so let it do as little as it can and leave what is element-wise to nodes around it.
+    """
+    return register(
+        Op(
+            name=name, family=Family.ROUTINE, arity=arity, shape=shape, dtype=dtype, numpy=quiet(numpy), grad=grad,
+            samples=samples, template=template, geometry=geometry, passes=passes, doc=doc,
         )
     )  # fmt: skip

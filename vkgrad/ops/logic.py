@@ -50,13 +50,17 @@ elementwise(
     grad=NOT_DIFFERENTIABLE, samples=_BITS,
 )  # fmt: skip
 
-# A shift by a negative number or by 32 and more is undefined in GLSL; NumPy shifts everything out.
+# A shift by a negative number or by all bits and more is undefined in GLSL; NumPy shifts everything out.
 elementwise(
     "bitwise_left_shift", arity=2, dtype=integral, numpy=np.left_shift,
-    glsl="(uint({y}) < 32u ? {x} << {y} : {type}(0))", grad=NOT_DIFFERENTIABLE, samples=integers(-40, 40),
+    glsl="({unsigned}({y}) < {unsigned}({width}) ? {x} << {y} : {type}(0))", grad=NOT_DIFFERENTIABLE,
+    samples=integers(-40, 40),
 )  # fmt: skip
 elementwise(
     "bitwise_right_shift", arity=2, dtype=integral, numpy=np.right_shift,
-    glsl={"i": "{x} >> (uint({y}) < 32u ? {y} : 31)", "u": "({y} < 32u ? {x} >> {y} : 0u)"},
+    glsl={
+        "i": "{x} >> ({unsigned}({y}) < {unsigned}({width}) ? {y} : {type}({width} - 1))",
+        "u": "({y} < {type}({width}) ? {x} >> {y} : {type}(0))",
+    },
     grad=NOT_DIFFERENTIABLE, samples=integers(-40, 40),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import DType, dtype_of
+from vkgrad.ir.dtypes import DType, dtype_of, integer_range
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE
 from vkgrad.ops.families import mask, numeric, reduction
@@ -20,11 +20,11 @@ from vkgrad.ops.views import permute
 
 
 def _lowest(dtype: DType) -> float | int:
-    return {"f": -inf, "i": -(2**31), "u": 0}[dtype.kind]
+    return -inf if dtype.kind == "f" else integer_range(dtype)[0]
 
 
 def _highest(dtype: DType) -> float | int:
-    return {"f": inf, "i": 2**31 - 1, "u": 2**32 - 1}[dtype.kind]
+    return inf if dtype.kind == "f" else integer_range(dtype)[1]
 
 
 def position(shape: Sequence[int], axes: Sequence[int]) -> Node:

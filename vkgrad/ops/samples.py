@@ -42,7 +42,9 @@ class Samples:
         values = generator.uniform(low, high, shape).astype(dtype)
         if special and self.edges:
             picked = generator.random(shape) < 0.33
-            values = np.where(picked, generator.choice(np.array(self.edges, dtype), shape), values).astype(dtype)
+            with np.errstate(over="ignore"):  # an edge may be beyond the range of a narrow float
+                special_values = np.array(self.edges).astype(dtype)
+            values = np.where(picked, generator.choice(special_values, shape), values).astype(dtype)
         return values
 
 

@@ -14,12 +14,14 @@ from vkgrad.counters import count
 from vkgrad.errors import OutOfDeviceMemoryError
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node
+from vkgrad.ops.narrow import handed_out
 from vkgrad.runtime.device import Job, Use
 from vkgrad.runtime.lanes import Lanes
 from vkgrad.runtime.one_thread import OneThread
 from vkgrad.runtime.twin import prepare
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
+from vkgrad.schedule.stack import Stacking
 
 MOST_LANES = 8  # the interpreter is held between NumPy's calls, which keeps more of them from running side by side
 
@@ -39,6 +41,7 @@ class CpuDevice:
     max_buffers = 32
     largest_binding = 1 << 62
     width: Width | None = None
+    stacking: Stacking | None = None
 
     def __init__(self) -> None:
         self.arena = np.empty(0, np.uint8)
@@ -62,7 +65,7 @@ class CpuDevice:
 
     def from_storage(self, raw: np.ndarray, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
         size = int(np.prod(shape))
-        return raw[: size * dtype.numpy.itemsize].view(dtype.numpy).reshape(shape)
+        return handed_out(raw[: size * dtype.memory.itemsize].view(dtype.memory).reshape(shape), dtype)
 
     def temporaries(self, size_bytes: int) -> np.ndarray:
         if self.arena.nbytes < size_bytes:
@@ -93,10 +96,10 @@ class CpuRecording:
         arena = device.temporaries(plan.arena_bytes)
         views = []
         for number, buffer in enumerate(plan.buffers):
-            size = buffer.count * buffer.dtype.numpy.itemsize
+            size = buffer.count * buffer.dtype.memory.itemsize
             start = buffer.index if buffer.kind == "temporary" else 0
             memory = arena if buffer.kind == "temporary" else job.memory[number]
-            views.append(memory[start : start + size].view(buffer.dtype.numpy))
+            views.append(memory[start : start + size].view(buffer.dtype.memory))
         for kernel, run in zip(plan.kernels, executable.kernels, strict=True):
             self.runs.append((run, [views[slot] for slot in kernel.slots]))
         self.dispatches = len(self.runs)

@@ -11,6 +11,7 @@ import numpy as np
 from vkgrad.ir.node import Node
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
+from vkgrad.schedule.stack import Stacking
 
 Memory = Any  # a device's own handle on a piece of its memory
 Use = Literal["device", "argument", "result"]  # argument: the host writes it in place; result: it reads it in place
@@ -59,6 +60,7 @@ class Device(Protocol):
     max_buffers: int  # buffers one kernel may bind
     largest_binding: int  # bytes of one buffer that a kernel can see
     width: Width | None  # how much it wants to do at once
+    stacking: Stacking | None  # what it says of kernels that run as one, row after row
 
     def refuses(self, node: Node) -> str | None:
         """Why this device has no kernel for `node`, or None if it has."""

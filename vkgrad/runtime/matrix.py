@@ -48,7 +48,7 @@ class Matrix:
         self.transposed = own_last == left
         self.full = None if full == shape else full
         # Memory for a copy. Whether it is needed shows when there is a value: until then it costs nothing.
-        self.copy = scratch.take(self.packed, space.code[side].dtype.numpy)
+        self.copy = scratch.take(self.packed, space.code[side].dtype.computed.numpy)
         self.in_place: bool | None = None
 
     def release(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from vkgrad.ir.layout import Layout
+from vkgrad.ops.narrow import decoded, encoded, meaning_of
 from vkgrad.runtime import padding
 from vkgrad.runtime.access import Buffers, Region, addresses, holds, reader, settle, shape_of, viewer
 from vkgrad.runtime.calls import Call, elementwise_call, in_row_order, meaning, reduction_call, takes_memory
@@ -83,7 +84,7 @@ class Program:
         instruction = self.space.code[index]
         match instruction:
             case Literal():
-                value = np.full((1,) * len(self.space.extents), instruction.value, instruction.dtype.numpy)
+                value = np.full((1,) * len(self.space.extents), instruction.value, instruction.dtype.computed.numpy)
                 self.static[index] = value
             case Index():
                 self.static[index] = addresses(instruction.layout).astype(instruction.dtype.numpy)
@@ -92,7 +93,7 @@ class Program:
             case Gather():
                 self._gather(index, instruction)
             case Guarded():
-                outside, fill = ~holds(instruction.layout), instruction.dtype.numpy.type(instruction.fill)
+                outside, fill = ~holds(instruction.layout), instruction.dtype.computed.numpy.type(instruction.fill)
                 pad = (lambda x: np.where(outside, fill, x)) if outside.any() else (lambda x: x)
                 self._apply(index, pad, (instruction.value,))
             case Compute():
@@ -148,9 +149,10 @@ class Program:
 
     def _compute(self, index: int, instruction: Compute) -> None:
         op, attributes, sources = instruction.op, dict(instruction.attributes), instruction.operands
-        shape, dtype = self.shapes[index], instruction.dtype.numpy
-        if attributes or all(i in self.static for i in sources) or not takes_memory(op, shape, dtype):
-            plain = meaning(op)
+        shape, dtype = self.shapes[index], instruction.dtype.computed.numpy
+        in_place = not instruction.dtype.narrow and takes_memory(op, shape, dtype)
+        if attributes or all(i in self.static for i in sources) or not in_place:
+            plain = meaning_of(op, instruction.dtype)
             self._apply(index, (lambda *x: plain(*x, **attributes)) if attributes else plain, sources)
             return
         spares = sources if op.name != "where" else sources[1:2] if sources[1] != sources[2] else ()
@@ -165,11 +167,16 @@ class Program:
                 self.lent[index] = self.lent.pop(i)
                 break
         else:
-            self.lent[index] = self.scratch.take(shape, dtype.numpy)
+            self.lent[index] = self.scratch.take(shape, dtype.computed.numpy)
         return self.lent[index]
 
     def _load(self, index: int, load: Load) -> None:
-        read = reader(load.slot, load.layout, load.dtype.numpy, load.fill, self.innermost)
+        dtype = load.dtype
+        fill = encoded(load.fill, dtype).item() if dtype.narrow else load.fill
+        read = reader(load.slot, load.layout, dtype.memory, fill, self.innermost)
+        if dtype.narrow:
+            for_memory = read
+            read = lambda buffers: decoded(for_memory(buffers), dtype)  # noqa: E731
         if _runs_short(load.layout) and self.last[index] < len(self.space.code):
             copy, copyto = self._memory(index), np.copyto
 
@@ -188,13 +195,14 @@ class Program:
         layout, slot, source = settle(gather.layout), gather.slot, gather.index
         base, inside = addresses(layout), holds(layout)
         stride, bound = gather.stride, gather.bound
-        fill = gather.dtype.numpy.type(np.nan if gather.dtype.kind == "f" else 0)
+        dtype = gather.dtype
+        fill = dtype.computed.numpy.type(np.nan if dtype.kind == "f" else 0)
 
         def step(registers: Registers, buffers: Buffers) -> None:
             position = registers[source].astype(np.int64)
             found = (position >= 0) & (position < bound) & inside
             places = np.where(found, base + position * stride, 0)
-            registers[index] = np.where(found, buffers[slot].take(places), fill)
+            registers[index] = np.where(found, decoded(buffers[slot].take(places), dtype), fill)
 
         self.steps.append(step)
 
@@ -236,7 +244,15 @@ class Program:
 
     # ---- results
     def _store(self, store: Store) -> None:
-        view, value, copyto = viewer(store.slot, store.layout, store.dtype.numpy), store.value, np.copyto
+        dtype, value, copyto = store.dtype, store.value, np.copyto
+        view = viewer(store.slot, store.layout, dtype.memory)
+        if dtype.narrow:
+
+            def convert(registers: Registers, buffers: Buffers) -> None:
+                copyto(view(buffers), encoded(registers[value], dtype))
+
+            self.steps.append(convert)
+            return
 
         def step(registers: Registers, buffers: Buffers) -> None:
             copyto(view(buffers), registers[value])
@@ -256,7 +272,7 @@ class Program:
         # A selection reads its third operand after it has written, which may be the value that is replaced.
         if last.op.name == "where" and not isinstance(self.space.code[last.operands[2]], Literal):
             return None
-        return index if takes_memory(last.op, shape, last.dtype.numpy) else None
+        return index if not last.dtype.narrow and takes_memory(last.op, shape, last.dtype.numpy) else None
 
 
 def _is_rounded(reduce: Reduce) -> bool:

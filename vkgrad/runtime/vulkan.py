@@ -23,6 +23,7 @@ import numpy as np
 from vkgrad.codegen import cache
 from vkgrad.codegen.render import Shader, render
 from vkgrad.codegen.rows import Limits
+from vkgrad.codegen.stacked import render_stack, stacking_for
 from vkgrad.codegen.tune import Tuner
 from vkgrad.config import config
 from vkgrad.counters import count
@@ -31,12 +32,16 @@ from vkgrad.ir.dtypes import DType, float64
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family
 from vkgrad.notice import notice
+from vkgrad.ops.narrow import handed_out
 from vkgrad.runtime import _native
 from vkgrad.runtime.device import Job, Use
 from vkgrad.runtime.measure import measure
+from vkgrad.schedule.kernel import Dispatch, Group
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
 
+# Sizes in bytes of small elements, and the feature by which shaders reach each alone.
+SMALL_STORAGE = {1: "storageBuffer8BitAccess", 2: "storageBuffer16BitAccess"}
 LARGEST_INDEX = 2**31 - 1  # indices in shaders are signed and have 32 bits
 
 
@@ -71,11 +76,14 @@ class VulkanDevice:
             subgroup=info["subgroup_size"],
             max_buffers=self.max_buffers,
             float64=bool(info["features"].get("shaderFloat64")),
+            int64=bool(info["features"].get("shaderInt64")),
             broadcast=self.software,
+            packing=frozenset(size for size, feature in SMALL_STORAGE.items() if not info["features"].get(feature)),
         )
         driver = f"{info['driver_name']} {info['driver_version']:x} {info['driver_info']}"
         self.tuner = Tuner(f"{self.name}; {driver}", self.limits, partial(measure, self))
         self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16, 132)
+        self.stacking = stacking_for(self.limits, self.tuner.row)
         self.largest_binding = limits["max_storage_buffer_range"]
         self.arena: _native.Buffer | None = None
         self.pipelines: dict[tuple[str, tuple[int, ...]], _native.Pipeline] = {}
@@ -95,7 +103,10 @@ class VulkanDevice:
 
     # ---- what it can do
     def refuses(self, node: Node) -> str | None:
-        if node.dtype is not float64 and all(source.dtype is not float64 for source in node.inputs):
+        wide = {dtype for dtype in (node.dtype, *(s.dtype for s in node.inputs)) if dtype.size_bytes == 8}
+        if not self.limits.int64 and wide - {float64}:
+            return f"{self.name} lacks the feature shaderInt64"
+        if float64 not in wide:
             return None
         if not config.f64:
             return "double precision is switched off by VKGRAD_F64=0"
@@ -116,8 +127,9 @@ class VulkanDevice:
         return array.astype(np.uint32) if array.dtype.kind == "b" else np.ascontiguousarray(array)
 
     def from_storage(self, raw: np.ndarray, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
-        stored = raw.view(dtype.storage_numpy)[: int(np.prod(shape))].reshape(shape)
-        return stored != 0 if dtype.kind == "b" else stored
+        count = int(np.prod(shape))
+        stored = raw[: count * dtype.size_bytes].view(dtype.storage_numpy).reshape(shape)
+        return stored != 0 if dtype.kind == "b" else handed_out(stored, dtype)
 
     def temporaries(self, size_bytes: int) -> _native.Buffer | None:
         """One arena serves every plan: submissions run one after the other, so their temporaries may share it."""
@@ -128,7 +140,7 @@ class VulkanDevice:
     # ---- kernels
     def prepare(self, plan: Plan) -> Executable:
         self._check_sizes(plan)
-        shaders = [render(kernel, self.limits, self.tuner.row(kernel)) for kernel in plan.kernels]
+        shaders = [self._shader(dispatch) for dispatch in plan.kernels]
         missing = {
             (shader.source, shader.numbers): shader
             for shader in shaders
@@ -145,6 +157,11 @@ class VulkanDevice:
                 header = f"// {shader.row} {dict(shader.parameters)} {shader.groups} {shader.numbers}"
                 print(f"{header}\n{shader.source}", file=sys.stderr)
         return Executable(plan, shaders, [self.pipelines[s.source, s.numbers] for s in shaders])
+
+    def _shader(self, dispatch: Dispatch) -> Shader:
+        if isinstance(dispatch, Group):
+            return render_stack(dispatch, self.limits, self.tuner.row)
+        return render(dispatch, self.limits, self.tuner.row(dispatch))
 
     def _check_sizes(self, plan: Plan) -> None:
         for buffer in plan.buffers:

@@ -41,6 +41,11 @@ class Cluster:
         return bool(self.reduced) or bool(self.opened) or self.root.op.family is Family.CONTRACTION
 
     @property
+    def closed(self) -> bool:
+        """Whether no other node can be computed along: a routine is a kernel by itself."""
+        return self.root.op.family is Family.ROUTINE
+
+    @property
     def row(self) -> int:
         """How many terms its reductions join."""
         return prod(self.full[axis] for axis in self.reduced)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from vkgrad.schedule.kernel import Compute, Kernel, Reduce
+from vkgrad.schedule.kernel import Compute, Dispatch, Group, Kernel, Reduce, parts
 from vkgrad.schedule.plan import Plan
 
 
@@ -43,26 +43,37 @@ def flops(kernel: Kernel) -> int:
     return total
 
 
+def _kind(dispatch: Dispatch) -> str:
+    if isinstance(dispatch, Group):
+        return "stack" if dispatch.rows else "group"
+    if dispatch.routine is not None:
+        return "routine"
+    return "contraction" if dispatch.product else "reduction" if len(dispatch.extents) > dispatch.parallel else "map"
+
+
 def report(plan: Plan, row: Any = None) -> list[KernelReport]:
     """The kernels of a plan as data. `row(kernel)` names the template row."""
     out = []
-    for kernel, level in zip(plan.kernels, plan.levels, strict=True):
-        written = {kernel.slots[slot] for slot in kernel.written}
-        read = {kernel.slots[slot] for slot, _ in kernel.reads()}
-        kind = "contraction" if kernel.product else "reduction" if len(kernel.extents) > kernel.parallel else "map"
+    for dispatch, level in zip(plan.kernels, plan.levels, strict=True):
+        written = {dispatch.slots[slot] for slot in dispatch.written}
+        read = {dispatch.slots[slot] for slot, _ in dispatch.reads()}
+        moved = written | read
+        if isinstance(dispatch, Group):  # what members hand on inside does not count
+            inside = written if not dispatch.rows else {buffer for buffer, _ in dispatch.staged}
+            read, moved = read - inside, moved - dispatch.hidden
         out.append(
             KernelReport(
                 level=level,
-                kind=kind,
-                ops=kernel.labels,
-                parallel=kernel.extents[: kernel.parallel],
-                reduced=kernel.extents[kernel.parallel :],
+                kind=_kind(dispatch),
+                ops=dispatch.labels,
+                parallel=dispatch.extents[: dispatch.parallel],
+                reduced=dispatch.extents[dispatch.parallel :],
                 reads=tuple(sorted(read)),
-                writes=tuple(sorted(written)),
+                writes=tuple(sorted(written & moved)),
                 bytes_read=sum(plan.buffers[number].size_bytes for number in read),
-                bytes_written=sum(plan.buffers[number].size_bytes for number in written),
-                flops=flops(kernel),
-                row=row(kernel) if row else None,
+                bytes_written=sum(plan.buffers[number].size_bytes for number in written & moved),
+                flops=sum(map(flops, parts(dispatch))),
+                row=row(dispatch) if row else None,
             )
         )
     return out
@@ -86,7 +97,15 @@ def explain(plan: Plan, row: Any = None) -> str:
             f"  level {kernel.level}  #{number} {kernel.kind} {space}{where}: {' '.join(kernel.ops)}"
             f"  reads {_named(plan, kernel.reads)} writes {_named(plan, kernel.writes)}"
         )
+        dispatch = plan.kernels[number]
+        if isinstance(dispatch, Group):
+            lines += [f"           {_kind(part)} {_space(part)}: {' '.join(part.labels)}" for part in dispatch.kernels]
     return "\n".join(lines)
+
+
+def _space(kernel: Kernel) -> str:
+    sides = (kernel.extents[: kernel.parallel], kernel.extents[kernel.parallel :])
+    return " over ".join("x".join(map(str, side)) or "1" for side in sides if side or side is sides[0])
 
 
 def _named(plan: Plan, numbers: tuple[int, ...]) -> str:

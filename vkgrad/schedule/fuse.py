@@ -94,6 +94,9 @@ class Fuser:
             return
         elif family is Family.INDEXED:
             self._visit_gather(node)
+        elif family is Family.ROUTINE:
+            self._house_routine(node)
+            return
         else:
             self._visit_elementwise(node)
         if node in self.targets or (not self.fusing and family in (Family.ELEMENTWISE, Family.INDEXED)):
@@ -235,6 +238,8 @@ class Fuser:
 
     def _fits(self, node: Node, loads: Loads, shape: Shape, cluster: Cluster) -> bool:
         """Whether `cluster` can also compute `node` (or, of a reduction, its terms): a value of `shape`."""
+        if cluster.closed:
+            return False
         full = cluster.is_full(shape)
         if not full and not cluster.is_slot(shape):
             return False
@@ -347,6 +352,20 @@ class Fuser:
                 wide = layout.permute(order).reshape(ones)
                 assert wide is not None, "axes of extent 1 never need a copy"
                 yield wide.expand(tuple(extents[label] for label in space))
+
+    def _house_routine(self, node: Node) -> None:
+        """A routine reads whole arrays in row-major order, so its inputs are brought into memory that way."""
+        self.loads[node], self.cost[node] = {}, 0
+        for source in map(self.in_row_major_order, node.inputs):
+            self.house(source)
+            self.loads[node][source, Layout.contiguous(source.shape)] = None
+        self._join(node, self._new_cluster(node, node.shape, (), node.shape), self.loads[node])
+
+    def in_row_major_order(self, node: Node) -> Node:
+        """The node whose memory holds `node`: a reshape of something in row-major order is the same bytes."""
+        while node.is_op("reshape") and not self.is_anchor(node):
+            node = node.inputs[0]
+        return node
 
     def _house_contraction(self, node: Node) -> None:
         left, right, out = (tuple(node.attributes[name]) for name in ("left", "right", "out"))

@@ -5,6 +5,8 @@ parallel ones (P), then the reduced ones (R). An instruction is *full* when its 
 a full value into one per place of P. A plain element-wise kernel has no R; softmax over rows has two reductions one
 after the other; a matrix product is a `Reduce` of a product, marked so that faster template rows can claim it.
 
+A routine is no nest: its kernel ends in a `Call` on whole arrays, and its one axis P counts the elements of its result.
+
 This module must not know GLSL, devices or buffers: buffers are slot numbers.
 """
 
@@ -17,7 +19,7 @@ from typing import Any
 
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.layout import Layout
-from vkgrad.ir.op import Op
+from vkgrad.ir.op import Op, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +87,24 @@ class Reduce:
     dtype: DType
 
 
-Instruction = Load | Index | Literal | Compute | Guarded | Gather | Reduce
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A routine on whole arrays in row-major order: operand i is a `Load` of all elements of `shapes[i]`."""
+
+    op: Op
+    operands: tuple[int, ...]
+    attributes: tuple[tuple[str, Any], ...]
+    shapes: tuple[Shape, ...]
+    shape: Shape
+    dtype: DType
+
+
+Instruction = Load | Index | Literal | Compute | Guarded | Gather | Reduce | Call
 
 
 def operands(instruction: Instruction) -> tuple[int, ...]:
     match instruction:
-        case Compute():
+        case Compute() | Call():
             return instruction.operands
         case Guarded() | Reduce():
             return (instruction.value,)
@@ -153,6 +167,12 @@ class Kernel:
         return prod(self.extents[self.parallel :])
 
     @property
+    def routine(self) -> Call | None:
+        """The routine that this kernel is, if it is one."""
+        last = self.code[-1] if self.code else None
+        return last if isinstance(last, Call) else None
+
+    @property
     def written(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(store.slot for store in self.stores))
 
@@ -190,3 +210,62 @@ class Kernel:
         for instruction in self.code:
             if isinstance(instruction, (Load, Gather)):
                 yield instruction.slot, instruction.layout
+
+
+@dataclass(frozen=True)
+class Group:
+    """Several kernels in one dispatch, with a slot per buffer of the plan that any of them touches.
+
+    Side by side (`rows` is 0), each takes its own range of workgroups. In a stack, workgroup r computes row r of every
+    kernel, one after the other: axis `axes[i]` of kernel i, of extent `rows`, counts the rows. What a member hands to a
+    later one stays inside the workgroup: `staged` says how many elements a row of such a buffer has; only buffers that
+    are not `hidden` are also stored. Whoever runs the kernels in order, one by one, gets the same values.
+    """
+
+    kernels: tuple[Kernel, ...]
+    rows: int = 0
+    axes: tuple[int, ...] = ()
+    staged: tuple[tuple[int, int], ...] = ()
+    hidden: frozenset[int] = frozenset()
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(buffer for kernel in self.kernels for buffer in kernel.slots))
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        slots = self.slots
+        return tuple(dict.fromkeys(slots.index(k.slots[slot]) for k in self.kernels for slot in k.written))
+
+    def reads(self) -> Iterator[tuple[int, Layout]]:
+        slots = self.slots
+        for kernel in self.kernels:
+            for slot, layout in kernel.reads():
+                yield slots.index(kernel.slots[slot]), layout
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(label for kernel in self.kernels for label in kernel.labels))
+
+    @property
+    def places(self) -> int:
+        return max(kernel.places for kernel in self.kernels)
+
+    @property
+    def terms(self) -> int:
+        return max(kernel.terms for kernel in self.kernels)
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return (self.rows or len(self.kernels),)
+
+    parallel = 1
+    product = None
+
+
+Dispatch = Kernel | Group
+
+
+def parts(dispatch: Dispatch) -> tuple[Kernel, ...]:
+    """The kernels of a dispatch, in an order in which they can run."""
+    return dispatch.kernels if isinstance(dispatch, Group) else (dispatch,)

@@ -19,6 +19,7 @@ from vkgrad.schedule.chains import Chain, Open, Step, prune, through
 from vkgrad.schedule.cluster import Cluster
 from vkgrad.schedule.fuse import Fusion
 from vkgrad.schedule.kernel import (
+    Call,
     Compute,
     Gather,
     Guarded,
@@ -273,6 +274,8 @@ class Lowering:
     # ---- the kernel
     def kernel(self, stored: Sequence[Node]) -> Kernel:
         """The kernel that writes the nodes of `stored`."""
+        if self.cluster.closed:
+            return self._routine(self.cluster.root)
         values = [self.value(node, self.root_chain(node)) for node in stored]
         stores = []
         for node, value in zip(stored, values, strict=True):
@@ -283,6 +286,22 @@ class Lowering:
             self.extents, self.parallel, tuple(self.code), tuple(stores), tuple(self.slots), labels=labels or ("copy",)
         )
         return canonical(live(kernel, self.product))
+
+    def _routine(self, node: Node) -> Kernel:
+        loads = []
+        for source in node.inputs:
+            while not self._elsewhere(source):
+                source = source.inputs[0]  # a reshape of something in row-major order is the same bytes
+            self.anchors[source] = None
+            whole = Layout.contiguous((source.size,))
+            loads.append(
+                self._add(Load(self._slot(source), whole, False if source.dtype.kind == "b" else 0, source.dtype))
+            )
+        shapes = tuple(source.shape for source in node.inputs)
+        attributes = tuple(sorted(node.attributes.items()))
+        value = self._add(Call(node.op, tuple(loads), attributes, shapes, node.shape, node.dtype))
+        store = Store(self._slot(node), Layout.contiguous((node.size,)), value, node.dtype)
+        return Kernel((node.size,), 1, tuple(self.code), (store,), tuple(self.slots), labels=(node.op.name,))
 
 
 def _condition(guard: Any) -> tuple:

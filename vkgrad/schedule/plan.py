@@ -6,22 +6,23 @@ the same structure. It touches no device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from vkgrad.ir import program
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.layout import Layout
-from vkgrad.ir.node import Node, Type, walk
-from vkgrad.ir.op import Shape
-from vkgrad.ir.program import Structure
-from vkgrad.ops.sources import LEAF
+from vkgrad.ir.node import Node, _frozen, walk
+from vkgrad.ir.op import Family, Shape
 from vkgrad.schedule.fuse import Fuser
-from vkgrad.schedule.kernel import Kernel
+from vkgrad.schedule.kernel import Dispatch, Group, Kernel
 from vkgrad.schedule.lower import Lowering
 from vkgrad.schedule.memory import Lifetime, pack
+from vkgrad.schedule.passes import passes
+from vkgrad.schedule.residues import dense
 from vkgrad.schedule.simplify import simplify
 from vkgrad.schedule.split import Width, split
+from vkgrad.schedule.stack import Stack, Stacking, find_stacks
 from vkgrad.schedule.widen import widen
 
 
@@ -52,13 +53,13 @@ class PlanBuffer:
 
 @dataclass(frozen=True)
 class Plan:
-    """kernels with their level, in order; buffers by id; `outputs[i]` is the buffer id of target i, or None if empty.
+    """Dispatches with their level, in order; buffers by id; `outputs[i]` is the buffer id of target i, None if empty.
 
     An output's buffer may be an input (the target equals a leaf) or another target's output. `in_place` maps output
     buffers to the input buffers whose memory they may take over.
     """
 
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[Dispatch, ...]
     levels: tuple[int, ...]
     buffers: tuple[PlanBuffer, ...]
     outputs: tuple[int | None, ...]
@@ -71,18 +72,43 @@ class Plan:
         """How many levels, each behind one barrier."""
         return max(self.levels, default=-1) + 1
 
-    def at_level(self, level: int) -> list[Kernel]:
+    def at_level(self, level: int) -> list[Dispatch]:
         return [kernel for kernel, own in zip(self.kernels, self.levels, strict=True) if own == level]
 
 
+Structure = tuple
+
+
 def structure(targets: Sequence[Node], has_value: Callable[[Node], bool]) -> tuple[Structure, list[Node]]:
-    """A key that two graphs share exactly if one plan serves both, and the leaves in the order of the plan's inputs."""
+    """A key that two graphs share exactly if one plan serves both, and the leaves in the order of the plan's inputs.
 
-    def input_key(node: Node) -> Type | None:
-        return node.signature.type if node.op is LEAF or has_value(node) else None
-
-    key, _, leaves = program.structure(targets, input_key, through="alias")
-    return key, leaves
+    Nodes are numbered in post-order from the targets, so neither names nor creation order matter.
+    """
+    number: dict[Node, int] = {}
+    key: list[Any] = []
+    leaves: list[Node] = []
+    stack: list[tuple[Node, bool]] = [(target, False) for target in reversed(targets)]
+    while stack:
+        node, ready = stack.pop()
+        if node in number:
+            continue
+        is_leaf = node.op.family is Family.LEAF or has_value(node)
+        if not ready and not is_leaf and node.inputs:
+            stack.append((node, True))
+            stack.extend((source, False) for source in reversed(node.inputs) if source not in number)
+            continue
+        if node.op.name == "alias" and not is_leaf:
+            number[node] = number[node.inputs[0]]
+            continue
+        if is_leaf:
+            leaves.append(node)
+            entry: tuple = ("leaf", node.shape, node.dtype.name)
+        else:
+            attributes = tuple((k, _frozen(v)) for k, v in node.attributes.items()) if node.attributes else ()
+            entry = (node.op.name, tuple([number[s] for s in node.inputs]), attributes, node.shape, node.dtype.name)
+        number[node] = len(key)
+        key.append(entry)
+    return (tuple(key), tuple([number[t] for t in targets])), leaves
 
 
 def build_plan(
@@ -95,17 +121,18 @@ def build_plan(
     replaces: dict[int, int] | None = None,
     width: Width | None = None,
     wide: bool = False,
+    stacking: Stacking | None = None,
 ) -> Plan:
     """The plan that computes `targets` from `leaves`.
 
     `replaces` maps target numbers to leaf numbers: that target is the leaf's new value, and takes its memory where no
     kernel would read the old value too late. `width` is how much the device wants to do at once (None: no matter);
-    `wide` asks for float32 contractions to be added up in float64.
+    `wide` asks for float32 contractions to be added up in float64; `stacking` is what the device says of stacks.
     """
     nodes = len(walk(targets, stop=has_value))
     simple = simplify(widen(targets, has_value) if wide else targets, has_value)
     if width is not None:
-        simple = split(simple, has_value, width)
+        simple = split(passes(simple, has_value, width), has_value, width)
     simple = [_stored(node, has_value) for node in simple]
     present = list(dict.fromkeys(node for node in simple if node.size))
     fusion = Fuser(present, has_value, max_buffers=max_buffers, fuse=fuse).run()
@@ -130,9 +157,13 @@ def build_plan(
     writer = {node: position for position, (_, _, stored) in enumerate(lowered) for node in stored}
     after = [{writer[anchor] for anchor in anchors if anchor in writer} for _, anchors, _ in lowered]
     takeover = _takeovers(simple, leaves, replaces or {}, lowered, ids, writer, after)
-    levels: list[int] = [0] * len(lowered)
-    for position in _order(after):
-        levels[position] = 1 + max((levels[p] for p in after[position]), default=-1)
+    kernels = [kernel for kernel, _, _ in lowered]
+    stacks: list[Stack] = []
+    if stacking is not None and fuse:
+        barred = {position for node, position in writer.items() if ids[node] in takeover}
+        stacks = find_stacks(kernels, after, _order(after), barred, stacking, max_buffers)
+    units = _units(len(kernels), stacks)
+    levels = _levels(units, after)
 
     for node in simple:
         if node in leaf_number:
@@ -155,15 +186,67 @@ def build_plan(
             buffers.append(PlanBuffer("output", first_target[node], node.shape, node.dtype))
         else:
             buffers.append(PlanBuffer("temporary", place[number], node.shape, node.dtype))
-    order = sorted(range(len(lowered)), key=lambda p: (levels[p], p))
+    hidden = _hidden(stacks, lowered, lives.keys(), ids)
+    dispatches: list[tuple[Dispatch, int]] = []
+    for unit in sorted(units, key=lambda unit: (levels[unit[0]], unit[0])):
+        stack = next((stack for stack in stacks if unit[0] in stack.members), None)
+        if stack is not None:
+            parts: Sequence[Dispatch] = [_group(stack, unit, hidden)]
+        else:
+            parts = dense(kernels[unit[0]]) if width is not None else [kernels[unit[0]]]
+        dispatches += [(part, levels[unit[0]]) for part in parts]
     return Plan(
-        kernels=tuple(lowered[p][0] for p in order),
-        levels=tuple(levels[p] for p in order),
+        kernels=tuple(dispatch for dispatch, _ in dispatches),
+        levels=tuple(level for _, level in dispatches),
         buffers=tuple(buffers),
         outputs=outputs,
         arena_bytes=arena,
         nodes=nodes,
         in_place=takeover,
+    )
+
+
+def _units(count: int, stacks: Sequence[Stack]) -> list[tuple[int, ...]]:
+    """Positions of kernels that make one dispatch, in an order in which they can run."""
+    together = [tuple(stack.members) for stack in stacks]
+    stacked = {position for unit in together for position in unit}
+    return [*together, *((position,) for position in range(count) if position not in stacked)]
+
+
+def _levels(units: Sequence[tuple[int, ...]], after: Sequence[set[int]]) -> list[int]:
+    """For each kernel, the level of its dispatch."""
+    number = {position: own for own, unit in enumerate(units) for position in unit}
+    needs = [{number[p] for position in unit for p in after[position]} - {own} for own, unit in enumerate(units)]
+    level = [0] * len(units)
+    for own in _order(needs):
+        level[own] = 1 + max((level[n] for n in needs[own]), default=-1)
+    return [level[number[position]] for position in range(len(after))]
+
+
+def _hidden(
+    stacks: Sequence[Stack],
+    lowered: Sequence[tuple[Kernel, dict[Node, None], list[Node]]],
+    temporaries: Iterable[int],
+    ids: dict[Node, int],
+) -> frozenset[int]:
+    """Temporaries that nobody outside the stack which writes them reads."""
+    found = set(temporaries)
+    for position, (_, anchors, _) in enumerate(lowered):
+        own = next((stack for stack in stacks if position in stack.members), None)
+        found -= {ids[anchor] for anchor in anchors if own is None or ids[anchor] not in own.staged}
+    return frozenset(found)
+
+
+def _group(stack: Stack, unit: Sequence[int], hidden: frozenset[int]) -> Group:
+    members = [stack.members[position] for position in unit]
+    read = {kernel.slots[slot] for kernel, _ in members for slot, _ in kernel.reads()}
+    staged = tuple((buffer, words) for buffer, words in stack.staged.items() if buffer in read)
+    return Group(
+        tuple(kernel for kernel, _ in members),
+        stack.rows,
+        tuple(axis for _, axis in members),
+        staged,
+        hidden & {buffer for buffer, _ in staged},
     )
 
 
@@ -241,6 +324,8 @@ def _takeovers(
 def _reads_where_it_writes(kernel: Kernel, read: int, written: int) -> bool:
     if read not in kernel.slots:
         return True
+    if kernel.routine is not None:  # nobody knows where it reads
+        return False
     slot, out = kernel.slots.index(read), kernel.slots.index(written)
     (store,) = [store for store in kernel.stores if store.slot == out]
     places: list[Layout] = [layout for number, layout in kernel.reads() if number == slot]

@@ -108,9 +108,11 @@ def _folded(node: Node, literals: Sequence[float | int | bool | None]) -> Node:
     """An op on literals, worked out once by its own NumPy meaning in its own type."""
     import numpy as np
 
-    operands = [np.asarray(v, s.dtype.numpy) for v, s in zip(literals, node.inputs, strict=True)]
+    from vkgrad.ops.narrow import meaning_of
+
+    operands = [np.asarray(v, s.dtype.computed.numpy) for v, s in zip(literals, node.inputs, strict=True)]
     with np.errstate(all="ignore"):
-        value = node.op.numpy(*operands, **node.attributes)
+        value = meaning_of(node.op, node.dtype)(*operands, **node.attributes)
     return b.constant(np.asarray(value).item(), node.dtype, node.shape)
 
 

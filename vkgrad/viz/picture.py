@@ -42,6 +42,7 @@ STYLES = {
     "reduction": Style("#fdf0e0", "#c17717"),
     "contraction": Style("#f1eafa", "#7a4fb5"),
     "indexed": Style("#fbe9ef", "#b8436f"),
+    "routine": Style("#e6f5f5", "#2a8080"),
     "input": Style("#eaf2fb", "#3b76b0", 14),
     "temporary": Style("#f7f7f7", "#8a8a8a", 14),
     "output": Style("#fff6d6", "#b38f00", 14),
