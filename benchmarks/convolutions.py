@@ -33,6 +33,11 @@ def small(batch: int) -> Iterator[Convolution]:
 LAYERS: dict[str, tuple[Convolution, ...]] = {
     "resnet": tuple(resnet18(32)),
     "packed": tuple(replace(s, packed=True) for s in resnet18(32) if s.part != "wgrad" and s.channels > 3),
+    "parts": tuple(
+        replace(s, parts=max(1, min(32, 8 * 64**2 * 4 // (s.outputs * s.channels))))
+        for s in resnet18(32)
+        if s.part == "wgrad" and s.channels > 3
+    ),
     "small": tuple(small(32)),
     "lenet": (*lenet(32), *lenet(256)),
 }

@@ -100,12 +100,13 @@ class Convolution:
     stride: int = 1
     padding: int = 0
     packed: bool = False  # weights as (taps, channels, outputs)
+    parts: int = 1  # of the batch, of which each gets a gradient of the weights of its own
 
     @property
     def name(self) -> str:
         return ("packed " if self.packed else "") + (
             f"{self.part} {self.batch}x{self.channels}x{self.size} to {self.outputs} k{self.kernel}"
-            f"{f' s{self.stride}' if self.stride > 1 else ''}{f' p{self.padding}' if self.padding else ''}"
+            f"{f' s{self.stride}' if self.stride > 1 else ''}{f' p{self.padding}' if self.padding else ''}{f' /{self.parts}' if self.parts > 1 else ''}"
         )
 
     @property
@@ -136,6 +137,13 @@ class Convolution:
         if self.part == "fwd":
             return y, [x, stored]
         g = leaf(y.shape, float32)
+        if self.parts > 1:
+            from vkgrad.ir.build import reshape
+
+            x_parts, g_parts = (
+                reshape(node, (self.parts, self.batch // self.parts, *node.shape[1:])) for node in (windows, g)
+            )
+            return contract(g_parts, x_parts, (7, 0, 6, 2, 3), (7, 0, 1, 2, 3, 4, 5), (7, 6, 1, 4, 5)), [x, g]
         if self.part == "dgrad":
             return vjp([y], [x], [g])[0], [stored, g]
         return vjp([y], [w], [g])[0], [x, g]
@@ -155,11 +163,13 @@ class Convolution:
 
         if self.part == "wgrad":
             x, g = padded(operands[0]), operands[1]
-            o, c, i, j = np.unravel_index(flat, w_shape)
+            part, o, c, i, j = np.unravel_index(flat, (self.parts, *w_shape))
+            own = self.batch // self.parts
             out = []
-            for one in zip(o, c, i, j, strict=True):
-                seen = x[:, one[1]][:, places[:, None] * self.stride + one[2], places * self.stride + one[3]]
-                out.append((seen.astype("f8") * g[:, one[0]]).sum())
+            for n, *one in zip(part, o, c, i, j, strict=True):
+                seen = x[n * own : (n + 1) * own, one[1]]
+                seen = seen[:, places[:, None] * self.stride + one[2], places * self.stride + one[3]]
+                out.append((seen.astype("f8") * g[n * own : (n + 1) * own, one[0]]).sum())
             return np.array(out)
         w = operands[1] if self.part == "fwd" else operands[0]
         if self.packed:

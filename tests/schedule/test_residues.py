@@ -115,3 +115,10 @@ def test_little_work_stays_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(residues, "WORTH_SPLITTING", 1 << 30)
     target, leaves = gradient(*CASES["3x3 by 2"])
     assert len(plan_of(target, leaves).kernels) == 1
+
+
+def test_a_single_tap_computes_in_one_class_and_clears_the_others() -> None:
+    target, leaves = gradient(*CASES["a single tap"])
+    plan = plan_of(target, leaves)
+    assert plan.depth == 1 and [kernel.product is not None for kernel in plan.kernels].count(True) == 1
+    assert all(steps_of(kernel) <= {1} for kernel in plan.kernels)

@@ -19,7 +19,7 @@ from vkgrad.schedule.kernel import Dispatch, Group, Kernel
 from vkgrad.schedule.lower import Lowering
 from vkgrad.schedule.memory import Lifetime, pack
 from vkgrad.schedule.passes import passes
-from vkgrad.schedule.residues import dense
+from vkgrad.schedule.residues import dense, summed_over_gaps
 from vkgrad.schedule.simplify import simplify
 from vkgrad.schedule.split import Width, split
 from vkgrad.schedule.stack import Stack, Stacking, find_stacks
@@ -132,7 +132,7 @@ def build_plan(
     nodes = len(walk(targets, stop=has_value))
     simple = simplify(widen(targets, has_value) if wide else targets, has_value)
     if width is not None:
-        simple = split(passes(simple, has_value, width), has_value, width)
+        simple = split(passes(summed_over_gaps(simple, has_value), has_value, width), has_value, width)
     simple = [_stored(node, has_value) for node in simple]
     present = list(dict.fromkeys(node for node in simple if node.size))
     fusion = Fuser(present, has_value, max_buffers=max_buffers, fuse=fuse).run()

@@ -9,16 +9,59 @@ themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from math import gcd
+from math import gcd, prod
 
+from vkgrad.ir import build as b
 from vkgrad.ir.layout import Guard, Layout
+from vkgrad.ir.node import Node, consumers, rebuilt, walk
+from vkgrad.ir.op import Family
+from vkgrad.ops.contraction import extents_of
 from vkgrad.schedule.kernel import Gather, Instruction, Kernel, Literal, Load, Reduce, Store
 from vkgrad.schedule.lower import ADDRESSING, canonical, live
 
 # Multiplications by padding that are worth a dispatch of each class: a large GPU does them in about a microsecond.
 WORTH_SPLITTING = 1 << 22
+
+
+def summed_over_gaps(outputs: Sequence[Node], has_value: Callable[[Node], bool]) -> list[Node]:
+    """`outputs` where a contraction that is only spread out is summed over nothing once more: nodes in, nodes out.
+
+    The gradient of a convolution of one tap ends so, in gaps around the elements of a product. Alone it would be a copy
+    of its own; as a sum it takes the contraction in, and becomes classes of which one computes and the others clear.
+    """
+    order = walk(outputs, stop=has_value)
+    readers, wanted = consumers(order), set(outputs)
+
+    def spread_out(node: Node) -> bool:
+        if node.op.family is not Family.VIEW or has_value(node):
+            return False
+        if node not in wanted and all(reader.op.family is Family.VIEW for reader in readers[node]):
+            return False
+        below, gaps = node, False
+        while below.op.family is Family.VIEW and not has_value(below):
+            gaps |= below.is_op("pad") and any(below.attributes["interior"])
+            below = below.inputs[0]
+            if below in wanted or len(readers[below]) != 1:
+                return False
+        if not gaps or not below.is_op("contract") or has_value(below):
+            return False
+        terms = prod(extents_of([source.shape for source in below.inputs], *sides(below)).values()) // below.size
+        return node.size * terms >= WORTH_SPLITTING
+
+    new: dict[Node, Node] = {}
+    for node in order:
+        kept = has_value(node) or node.op.family is Family.LEAF
+        new[node] = node if kept else rebuilt(node, tuple(new[source] for source in node.inputs))
+        if spread_out(node):
+            once = b.reshape(new[node], (*node.shape, 1))
+            new[node] = b.reshape(b.build("sum", once, axes=(node.ndim,)), node.shape)
+    return [new[node] for node in outputs]
+
+
+def sides(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return node.attributes["left"], node.attributes["right"]
 
 
 def dense(kernel: Kernel) -> list[Kernel]:
