@@ -1,14 +1,15 @@
 """Stacks on a device: which kernels can be members, and the shader of one.
 
 A member must have the bits that its kernel has alone. So only rows whose order of summation is lanes that each take
-every so-manieth term, joined in halves, have a place in a stack; which they are is asked of whoever chooses rows.
+every so-manieth term, joined in halves or one after the other, have a place in a stack; which they are is asked of
+whoever chooses rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from typing import NamedTuple
 
 from vkgrad.codegen.expressions import Expressions, Numbers, closure
 from vkgrad.codegen.render import Shader, View, environment, shader_of
@@ -26,8 +27,15 @@ MOST_OUTPUTS = 8  # sums of products that an invocation has under way at once
 JOINED_BYTES, SUMS_BYTES, LEAST_ROW_BYTES = 1 << 14, 1 << 13, 1 << 12
 
 
-def lanes_of(kernel: Kernel, limits: Limits, row_of: RowOf) -> int | None:
-    """Among how many lanes the terms of `kernel` are shared in a stack; None where it cannot be a member."""
+class Order(NamedTuple):
+    """How a sum is added up: among how many lanes, which are joined in halves or one after the other."""
+
+    lanes: int
+    in_halves: bool = True
+
+
+def order_of(kernel: Kernel, limits: Limits, row_of: RowOf) -> Order | None:
+    """The order of the sums of `kernel` in a stack, and alone; None where it cannot be a member."""
     if kernel.routine is not None or any(part.dtype.narrow for part in (*kernel.code, *kernel.stores)):
         return None
     if kernel.product is not None:
@@ -40,12 +48,14 @@ def lanes_of(kernel: Kernel, limits: Limits, row_of: RowOf) -> int | None:
     row = row_of(kernel) or choose(kernel, limits)
     parameters = row.parameters(kernel, limits)
     if row.template == "nest.comp.j2":
-        lanes = int(parameters["lanes"])
+        order = Order(parameters["lanes"])
     elif row.template == "contract.comp.j2" and not parameters["broadcast"]:
-        lanes = int(parameters["lanes_k"])
+        order = Order(parameters["lanes_k"])
+    elif row.template == "contract_shared.comp.j2":
+        order = Order(parameters["slices"], in_halves=False)
     else:
         return None
-    return lanes if lanes <= LEAST_THREADS and lanes & (lanes - 1) == 0 else None
+    return order if order.lanes <= LEAST_THREADS and order.lanes & (order.lanes - 1) == 0 else None
 
 
 def stacking_for(limits: Limits, row_of: RowOf) -> Stacking | None:
@@ -53,8 +63,12 @@ def stacking_for(limits: Limits, row_of: RowOf) -> Stacking | None:
     row_bytes = limits.shared_bytes - JOINED_BYTES - SUMS_BYTES
     if limits.software or limits.max_invocations < MOST_THREADS or row_bytes < LEAST_ROW_BYTES:
         return None
-    lanes = partial(lanes_of, limits=limits, row_of=row_of)
-    return Stacking(can=lambda kernel: lanes(kernel) is not None, most_words=row_bytes // 4)
+
+    def lanes(kernel: Kernel) -> int | None:
+        order = order_of(kernel, limits, row_of)
+        return order and order.lanes
+
+    return Stacking(lanes, most_words=row_bytes // 4, at_a_time=MOST_OUTPUTS * MOST_THREADS)
 
 
 class MemberNumbers(Numbers):
@@ -97,7 +111,7 @@ class RowExpressions(Expressions):
 class Member(View):
     """What the template of stacks sees of one kernel."""
 
-    def __init__(self, group: Group, number: int, lanes: int, threads: int, numbers: Numbers):
+    def __init__(self, group: Group, number: int, order: Order, threads: int, numbers: Numbers):
         own, axis = group.kernels[number], group.axes[number]
         slots = [group.slots.index(buffer) for buffer in own.slots]
         kernel = replace(
@@ -110,7 +124,8 @@ class Member(View):
         self.staged = {group.slots.index(buffer): f"row{group.slots.index(buffer)}" for buffer, _ in group.staged}
         hidden = frozenset(group.slots.index(buffer) for buffer in group.hidden)
         self.text = RowExpressions(kernel, MemberNumbers(numbers, number), axis, self.staged, hidden)
-        self.axis, self.lanes, self.threads = axis, lanes, threads
+        lanes = order.lanes
+        self.axis, self.lanes, self.in_halves, self.threads = axis, lanes, order.in_halves, threads
         self.own_axes = [a for a in range(kernel.parallel) if a != axis]
         self.labels = " ".join(kernel.labels)
         self.is_product = kernel.product is not None
@@ -235,8 +250,8 @@ def render_stack(group: Group, limits: Limits, row_of: RowOf) -> Shader:
     """The shader of a stack."""
     numbers = Numbers()
     threads = MOST_THREADS if group.rows <= 2 * Stacking.at_once else LEAST_THREADS
-    lanes = [lanes_of(kernel, limits, row_of) or 1 for kernel in group.kernels]
-    members = [Member(group, number, own, threads, numbers) for number, own in enumerate(lanes)]
+    orders = [order_of(kernel, limits, row_of) or Order(1) for kernel in group.kernels]
+    members = [Member(group, number, order, threads, numbers) for number, order in enumerate(orders)]
     types = {
         kernel.slots[part.slot]: part.dtype.storage
         for kernel in group.kernels
@@ -254,5 +269,5 @@ def render_stack(group: Group, limits: Limits, row_of: RowOf) -> Shader:
         grid_width=numbers.name(("grid width",), groups[0]),
     )  # fmt: skip
     hidden = {group.slots.index(buffer) for buffer in group.hidden}
-    parameters = (("threads", threads), ("lanes", tuple(lanes)))
+    parameters = (("threads", threads), ("lanes", tuple(order.lanes for order in orders)))
     return shader_of(group, body, limits.packing, numbers, groups, "stack", parameters, hidden)

@@ -12,29 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from math import prod
 
 from vkgrad.ir.layout import Layout
 from vkgrad.schedule.kernel import Compute, Gather, Guarded, Index, Instruction, Kernel, Load, Reduce
+
+LOOK_AHEAD = 64  # kernels that need a stack and cannot join it, one after the other, until nobody else is asked
 
 
 @dataclass(frozen=True)
 class Stacking:
     """What a device says of stacks.
 
-    can          whether a kernel's row can be computed by one workgroup, with the same bits
+    lanes        among how many lanes of a workgroup the terms of a kernel's row are shared, which gives it the bits
+                 that it has alone; None where it cannot be a member
     at_once      how many workgroups have a processor of their own
     most_words   elements of a row that may be handed on in all
     level_us     what a level costs beyond its work: a member must take less time than this
     words_per_us, steps_per_us   what one processor loads of cached memory, and how many instructions it does
+    trip_us      how long an invocation waits in one trip of a loop over terms, be it alone
+    at_a_time    places of an invocation that share such a trip, times the invocations of a workgroup
     """
 
-    can: Callable[[Kernel], bool]
+    lanes: Callable[[Kernel], int | None]
     at_once: int = 132
     most_words: int = 6144
     level_us: float = 5.0
     words_per_us: float = 27_000
     steps_per_us: float = 218_000
+    trip_us: float = 0.1
+    at_a_time: int = 8 * 512
 
 
 @dataclass
@@ -50,63 +58,101 @@ class Stack:
 
 
 def find_stacks(
-    kernels: Sequence[Kernel], after: Sequence[Set[int]], order: Sequence[int], barred: Set[int],
-    stacking: Stacking, max_buffers: int,
-) -> list[Stack]:  # fmt: skip
-    """Stacks of two or more kernels. `order` lists positions so that each comes after those it needs.
+    kernels: Sequence[Kernel],
+    after: Sequence[Set[int]],
+    order: Sequence[int],
+    barred: Set[int],
+    stacking: Stacking,
+    max_buffers: int,
+) -> list[Stack]:
+    """Stacks of two or more kernels, the longest first. `order` lists positions so that each comes after what it needs.
 
     Kernels in `barred` (those that write over what others read) stay alone.
     """
-    stacks: list[Stack] = []
-    unit: dict[int, int] = {}  # position -> number of its stack
-    for start in order:
-        if start in unit or start in barred or not stacking.can(kernels[start]):
-            continue
-        stack = _begin(kernels[start], start, stacking)
+    search = _Search(kernels, after, order, stacking, max_buffers)
+    search.free = {p for p in order if p not in barred and stacking.lanes(kernels[p]) is not None}
+    waiting = [(-len(stack.members), place, 0) for place in range(len(order)) if (stack := search.grow(place))]
+    heapify(waiting)
+    while waiting:
+        _, place, known = heappop(waiting)
+        stack = search.grow(place)
         if stack is None:
             continue
+        if known < len(search.stacks) and -len(stack.members) > min(waiting, default=(0,))[0]:
+            heappush(waiting, (-len(stack.members), place, len(search.stacks)))  # others took some of its members
+        else:
+            search.take(stack)
+    return search.stacks
+
+
+class _Search:
+    """Stacks that were found so far, and those that could be next."""
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        after: Sequence[Set[int]],
+        order: Sequence[int],
+        stacking: Stacking,
+        max_buffers: int,
+    ):
+        self.kernels, self.after, self.order = kernels, after, order
+        self.stacking, self.max_buffers = stacking, max_buffers
+        self.free: set[int] = set()  # positions that may still become members
+        self.stacks: list[Stack] = []
+        self.unit: dict[int, Stack] = {}
+        self.sorted = list(order)
+
+    def take(self, stack: Stack) -> None:
+        self.stacks.append(stack)
+        self.unit.update(dict.fromkeys(stack.members, stack))
+        self.free -= stack.members.keys()
+        self.sorted = _order_of_units(self.order, self.after, self.unit)
+
+    def grow(self, place: int) -> Stack | None:
+        """The stack that begins with the kernel at `place` of the order, if another one joins it."""
+        start = self.order[place]
+        stack = _begin(self.kernels[start], start, self.stacking) if start in self.free else None
+        if stack is None:
+            return None
         outside: set[int] = set()  # what needs the stack, and is not in it
-        for position in _order_of_units(order, after, unit):
-            needs = after[position]
-            if position in stack.members or not (needs & stack.members.keys() or needs & outside):
+        since = 0
+        for position in self.sorted[self.sorted.index(start) + 1 :]:
+            needs = self.after[position]
+            if needs.isdisjoint(stack.members) and needs.isdisjoint(outside):
                 continue
-            joined = not needs & outside and position not in unit and position not in barred
-            if not (joined and stacking.can(kernels[position])
-                    and _join(stack, kernels[position], position, kernels, stacking, max_buffers)):  # fmt: skip
-                outside.add(position)
-                if position in unit:  # a stack is one dispatch: what needs a part of it needs it all
-                    outside.update(stacks[unit[position]].members)
-        if len(stack.members) > 1:
-            for position in stack.members:
-                unit[position] = len(stacks)
-            stacks.append(stack)
-    return stacks
+            if needs.isdisjoint(outside) and position in self.free and self._join(stack, position):
+                since = 0
+                continue
+            outside.add(position)
+            if position in self.unit:  # a stack is one dispatch: what needs a part of it needs it all
+                outside.update(self.unit[position].members)
+            since += 1
+            if since > LOOK_AHEAD:
+                break
+        return stack if len(stack.members) > 1 else None
+
+    def _join(self, stack: Stack, position: int) -> bool:
+        return _join(stack, self.kernels[position], position, self.stacking, self.max_buffers)
 
 
-def _order_of_units(order: Sequence[int], after: Sequence[Set[int]], unit: Mapping[int, int]) -> list[int]:
-    """`order` with the members of each stack where the first of them could not come earlier."""
-    if not unit:
-        return list(order)
-    together: dict[int, set[int]] = {}
-    for position, number in unit.items():
-        together.setdefault(number, set()).add(position)
-    needs = [
-        set().union(*(after[p] for p in together[unit[position]])) - together[unit[position]]
-        if position in unit else set(after[position])
-        for position in range(len(after))
-    ]  # fmt: skip
+def _order_of_units(order: Sequence[int], after: Sequence[Set[int]], unit: Mapping[int, Stack]) -> list[int]:
+    """`order` with no member of a stack before anything that another member needs."""
+    needs = [set(own) for own in after]
+    for position, stack in unit.items():
+        needs[position] = {p for member in stack.members for p in after[member] if p not in stack.members}
     out: list[int] = []
     seen: set[int] = set()
     for start in order:
-        stack = [(start, False)]
-        while stack:
-            position, ready = stack.pop()
+        pending = [(start, False)]
+        while pending:
+            position, ready = pending.pop()
             if ready:
                 out.append(position)
             elif position not in seen:
                 seen.add(position)
-                stack.append((position, True))
-                stack.extend((p, False) for p in sorted(needs[position]))
+                pending.append((position, True))
+                pending.extend((p, False) for p in sorted(needs[position]))
     return out
 
 
@@ -117,7 +163,7 @@ def _begin(kernel: Kernel, position: int, stacking: Stacking) -> Stack | None:
     store = kernel.stores[0].layout
     axis = max(range(kernel.parallel), key=lambda a: abs(store.strides[a]))
     rows = kernel.extents[axis]
-    if rows < 2 or not _is_worth_it(kernel, rows, stacking):
+    if rows < 2 or not _is_worth_it(kernel, axis, stacking):
         return None
     stack = Stack(rows, {position: (kernel, axis)}, {})
     return stack if _stage(stack, kernel, axis, stacking) else None
@@ -148,12 +194,10 @@ def _span(layout: Layout, axis: int, beyond: int = 0) -> tuple[int, int]:
     return low, high
 
 
-def _join(
-    stack: Stack, kernel: Kernel, position: int, kernels: Sequence[Kernel], stacking: Stacking, max_buffers: int
-) -> bool:
+def _join(stack: Stack, kernel: Kernel, position: int, stacking: Stacking, max_buffers: int) -> bool:
     """Whether `kernel` can be the next member: it reads of what is staged only its own row. It is one then."""
     buffers = {buffer for member, _ in stack.members.values() for buffer in member.slots} | set(kernel.slots)
-    if len(buffers) > max_buffers or not _is_worth_it(kernel, stack.rows, stacking):
+    if len(buffers) > max_buffers:
         return False
     for axis in range(kernel.parallel):
         extent = kernel.extents[axis]
@@ -162,7 +206,8 @@ def _join(
         cut = kernel if extent == stack.rows else split_axis(kernel, axis, stack.rows)
         if cut.product is not None and cut is not kernel:
             continue
-        if all(_reads_its_row(stack, cut, axis, i) for i in cut.code) and _stage(stack, cut, axis, stacking):
+        own = all(_reads_its_row(stack, cut, axis, instruction) for instruction in cut.code)
+        if own and _is_worth_it(cut, axis, stacking) and _stage(stack, cut, axis, stacking):
             stack.members[position] = (cut, axis)
             return True
     return False
@@ -200,26 +245,26 @@ def split_axis(kernel: Kernel, axis: int, outer: int) -> Kernel:
     return replace(kernel, extents=extents, parallel=kernel.parallel + 1, code=code, stores=stores)
 
 
-def row_time_us(kernel: Kernel, rows: int, stacking: Stacking) -> float:
-    """About how long one processor takes for one row: its loads, and its instructions with their addresses."""
-    full = kernel.is_full()
-    places, loops = kernel.places // rows, max(kernel.loops(), 1)
-    loads = steps = 0.0
+def time_us(kernel: Kernel, axis: int, stacking: Stacking) -> float:
+    """About how long a device takes for all rows of a member: its loads, its instructions, or just waiting."""
+    full, rows = kernel.is_full(), kernel.extents[axis]
+    places, loops = kernel.places // rows, kernel.loops()
+    loads = steps = 0
     for index, instruction in enumerate(kernel.code):
         times = places * (kernel.terms * loops if full[index] or isinstance(instruction, Reduce) else 1)
         if isinstance(instruction, (Load, Gather)):
             layout = instruction.layout
             # What is read again and again comes from the nearest cache, or from a register.
-            different = prod(e for e, s in zip(layout.extents, layout.strides, strict=True) if s)
-            loads += min(times, different)
+            loads += min(times, prod(e for a, e in enumerate(layout.extents) if layout.strides[a] and a != axis))
             steps += 3 * times
-        elif isinstance(instruction, (Compute, Reduce)):
+        elif isinstance(instruction, (Compute, Reduce)) or full[index]:
             steps += times
-        else:
-            steps += times if full[index] else 0
-    return max(loads / stacking.words_per_us, steps / stacking.steps_per_us)
+    lanes = stacking.lanes(kernel) or 1
+    trips = -(-kernel.terms // lanes) * -(-places * lanes // stacking.at_a_time) * loops
+    busy_us = max(loads / stacking.words_per_us, steps / stacking.steps_per_us)
+    return max(max(rows / stacking.at_once, 1.0) * busy_us, trips * stacking.trip_us)
 
 
-def _is_worth_it(kernel: Kernel, rows: int, stacking: Stacking) -> bool:
-    """Whether the device as a whole is done with this kernel's rows sooner than a level more would be."""
-    return max(rows / stacking.at_once, 1.0) * row_time_us(kernel, rows, stacking) < stacking.level_us
+def _is_worth_it(kernel: Kernel, axis: int, stacking: Stacking) -> bool:
+    """Whether the device is done with this kernel's rows sooner than with a level more."""
+    return time_us(kernel, axis, stacking) < stacking.level_us
