@@ -33,6 +33,7 @@ from vkgrad.schedule.kernel import (
     Store,
     operands,
 )
+from vkgrad.schedule.windows import without_windows
 
 Key = tuple[Node, Chain | None]
 ADDRESSING = (Load, Index, Guarded, Gather)  # the instructions that have a layout
@@ -246,6 +247,8 @@ class Lowering:
                     have = {_condition(g) for g in operand.layout.guards}
                     if wanted <= have:
                         return value
+        if isinstance(below, Guarded) and below.fill == fill and wanted <= set(map(_condition, below.layout.guards)):
+            return value  # it is masked already
         zero = Layout(mask.extents, (0,) * mask.rank, 0, tuple(replace(g, stride=0) for g in mask.guards))
         return self._add(Guarded(zero, value, fill, node.dtype))
 
@@ -285,7 +288,7 @@ class Lowering:
         kernel = Kernel(
             self.extents, self.parallel, tuple(self.code), tuple(stores), tuple(self.slots), labels=labels or ("copy",)
         )
-        return canonical(live(kernel, self.product))
+        return canonical(without_windows(live(kernel, self.product)))
 
     def _routine(self, node: Node) -> Kernel:
         loads = []
