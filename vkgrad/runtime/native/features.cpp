@@ -21,6 +21,26 @@ struct VkCooperativeMatrixPropertiesKHR {
 #define VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR VkStructureType(1000506001)
 #endif
 
+#ifndef VK_KHR_shader_bfloat16
+struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
+    VkStructureType sType;
+    void* pNext;
+    VkBool32 shaderBFloat16Type, shaderBFloat16DotProduct, shaderBFloat16CooperativeMatrix;
+};
+#define VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR VkStructureType(1000141000)
+#endif
+
+#ifndef VK_NV_cooperative_matrix2
+struct VkPhysicalDeviceCooperativeMatrix2FeaturesNV {
+    VkStructureType sType;
+    void* pNext;
+    VkBool32 cooperativeMatrixWorkgroupScope, cooperativeMatrixFlexibleDimensions, cooperativeMatrixReductions,
+        cooperativeMatrixConversions, cooperativeMatrixPerElementOperations, cooperativeMatrixTensorAddressing,
+        cooperativeMatrixBlockLoads;
+};
+#define VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV VkStructureType(1000593000)
+#endif
+
 namespace vkgrad {
 const char* feature_of_capability(uint32_t capability) {
     switch (capability) {
@@ -32,8 +52,16 @@ const char* feature_of_capability(uint32_t capability) {
         case 4433: return "storageBuffer16BitAccess";
         case 4434: return "uniformAndStorageBuffer16BitAccess";
         case 4448: return "storageBuffer8BitAccess";
+        case 5116: return "shaderBFloat16Type";
+        case 5117: return "shaderBFloat16DotProduct";
+        case 5118: return "shaderBFloat16CooperativeMatrix";
         case 5345: return "vulkanMemoryModel";
         case 5347: return "bufferDeviceAddress";
+        case 5430: return "cooperativeMatrixReductions";
+        case 5431: return "cooperativeMatrixConversions";
+        case 5432: return "cooperativeMatrixPerElementOperations";
+        case 5433: return "cooperativeMatrixTensorAddressing";
+        case 5434: return "cooperativeMatrixBlockLoads";
         case 6022: return "cooperativeMatrix";
         case 6033: return "shaderBufferFloat32AtomicAdd";
         default: return nullptr;
@@ -86,6 +114,7 @@ VkDevice open_logical_device(Adapter& adapter) {
         return false;
     };
     const bool matrices = use("VK_KHR_cooperative_matrix"), atomics = use("VK_EXT_shader_atomic_float");
+    const bool matrices2 = matrices && use("VK_NV_cooperative_matrix2"), bfloat16 = use("VK_KHR_shader_bfloat16");
     use("VK_EXT_memory_budget"); // only read, for the text of an out-of-memory error
 
     // Two chains of the same structs: what there is, and what is switched on.
@@ -97,8 +126,14 @@ VkDevice open_logical_device(Adapter& adapter) {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR have_matrices{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+    VkPhysicalDeviceCooperativeMatrix2FeaturesNV have_matrices2{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV};
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR have_bfloat16{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
     auto on_atomics = have_atomics;
     auto on_matrices = have_matrices;
+    auto on_matrices2 = have_matrices2;
+    auto on_bfloat16 = have_bfloat16;
     void **have_end = &have.pNext, **on_end = &on.pNext;
     auto chain = [&](auto& h, auto& o) {
         *have_end = &h;
@@ -111,6 +146,8 @@ VkDevice open_logical_device(Adapter& adapter) {
     if (adapter.properties.apiVersion >= VK_API_VERSION_1_3) chain(have13, on13);
     if (atomics) chain(have_atomics, on_atomics);
     if (matrices) chain(have_matrices, on_matrices);
+    if (matrices2) chain(have_matrices2, on_matrices2);
+    if (bfloat16) chain(have_bfloat16, on_bfloat16);
     api().vkGetPhysicalDeviceFeatures2(physical, &have);
 
 #define SWITCH_ON(h, o, feature) adapter.features[#feature] = (o.feature = h.feature) != 0;
@@ -135,6 +172,16 @@ VkDevice open_logical_device(Adapter& adapter) {
     SWITCH_ON(have13, on13, shaderZeroInitializeWorkgroupMemory)
     SWITCH_ON(have_atomics, on_atomics, shaderBufferFloat32AtomicAdd)
     SWITCH_ON(have_matrices, on_matrices, cooperativeMatrix)
+    SWITCH_ON(have_matrices2, on_matrices2, cooperativeMatrixWorkgroupScope)
+    SWITCH_ON(have_matrices2, on_matrices2, cooperativeMatrixFlexibleDimensions)
+    SWITCH_ON(have_matrices2, on_matrices2, cooperativeMatrixReductions)
+    SWITCH_ON(have_matrices2, on_matrices2, cooperativeMatrixConversions)
+    SWITCH_ON(have_matrices2, on_matrices2, cooperativeMatrixPerElementOperations)
+    SWITCH_ON(have_matrices2, on_matrices2, cooperativeMatrixTensorAddressing)
+    SWITCH_ON(have_matrices2, on_matrices2, cooperativeMatrixBlockLoads)
+    SWITCH_ON(have_bfloat16, on_bfloat16, shaderBFloat16Type)
+    SWITCH_ON(have_bfloat16, on_bfloat16, shaderBFloat16DotProduct)
+    SWITCH_ON(have_bfloat16, on_bfloat16, shaderBFloat16CooperativeMatrix)
 #undef SWITCH_ON
     if (!adapter.has("timelineSemaphore"))
         throw Error(Fault::no_device,
