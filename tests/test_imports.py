@@ -21,8 +21,8 @@ LAYERS = (
     ("runtime",),
     ("engine",),
     (
-        "tensor", "tree", "history", "conversion", "indexing", "updates", "functions", "functional", "mapping",
-        "custom_kernels", "custom_rules", "fft", "random", "linalg", "tracing", "step", "jit", "execution", "testing",
+        "tensor", "tree", "history", "conversion", "precision", "indexing", "updates", "functions", "functional",
+        "mapping",        "custom_kernels", "custom_rules", "fft", "random", "linalg", "tracing", "step", "jit", "execution", "testing",
     ),
     ("nn", "optim", "data", "serialization"),
     ("viz", "profile", "bench", "cli", "__init__", "__main__"),

@@ -12,6 +12,7 @@ import safetensors.numpy
 import vkgrad as vg
 from tests.golden.patterns import chirp
 from vkgrad.errors import DataError, DataNotFoundError
+from vkgrad.ir.dtypes import DTYPES
 
 VALUES = {
     "matrix": chirp((3, 4), 1.0, 0.2),
@@ -88,13 +89,29 @@ def test_a_pytorch_state_dict_is_read(tmp_path) -> None:
     _file(path, header, data + np.array(12, "<i8").tobytes() + bytes([0, 255]))
     loaded = vg.load(path)
     assert loaded["half"].tolist() == loaded["brain"].tolist() == [1.5, -2.0]
-    assert loaded["half"].dtype is vg.float32 and loaded["brain"].dtype is vg.float32
-    assert int(loaded["count"]) == 12 and loaded["count"].dtype is vg.int32
-    assert loaded["bytes"].tolist() == [0, 255]
+    assert loaded["half"].dtype is vg.float16 and loaded["brain"].dtype is vg.bfloat16
+    assert int(loaded["count"]) == 12 and loaded["bytes"].tolist() == [0, 255]
+    assert loaded["bytes"].dtype is vg.uint8
 
 
-def test_an_integer_that_does_not_fit_is_refused(tmp_path) -> None:
+@pytest.mark.parametrize("name", list(DTYPES))
+def test_every_type_comes_back(tmp_path, name: str) -> None:
+    path = tmp_path / "state.safetensors"
+    values = np.arange(7).astype(DTYPES[name].numpy)
+    vg.save({"x": vg.tensor(values, name), "odd": np.zeros(3, np.uint8)}, path)
+    found = vg.load(path)["x"]
+    assert found.dtype is DTYPES[name] and np.array_equal(found, values)
+    if name != "bfloat16":
+        assert np.array_equal(safetensors.numpy.load_file(path)["x"], values)
+
+
+def test_a_device_without_64_bit_integers_loads_what_fits_into_32(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "wide.safetensors"
+    own = vg.default_device()
+    monkeypatch.setattr(type(own), "lacks", lambda self, dtype: "it lacks them" if dtype.size_bytes == 8 else None)
+    safetensors.numpy.save_file({"fits": np.array([1, 2**31 - 1]), "natural": np.array([2**32 - 1], np.uint64)}, path)
+    loaded = vg.load(path)
+    assert loaded["fits"].dtype is vg.int32 and loaded["natural"].dtype is vg.uint32
     safetensors.numpy.save_file({"wide": np.array([1, 2**31])}, path)
     with pytest.raises(DataError, match="wide has integers that int32 cannot hold"):
         vg.load(path)

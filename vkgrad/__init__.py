@@ -19,6 +19,7 @@ from vkgrad.functions.linear import *
 from vkgrad.functions.lookup import *
 from vkgrad.functions.reductions import *
 from vkgrad.functions.shapes import *
+from vkgrad.functions.types import *
 from vkgrad.history import no_grad
 from vkgrad.ir.dtypes import (
     bfloat16,
@@ -37,6 +38,7 @@ from vkgrad.ir.dtypes import (
 )
 from vkgrad.jit import jit
 from vkgrad.mapping import vmap
+from vkgrad.precision import autocast
 from vkgrad.profile import profile
 from vkgrad.random import manual_seed
 from vkgrad.serialization import load, save

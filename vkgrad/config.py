@@ -213,6 +213,13 @@ class Config:
         "f64",
         meaning="Type in which a float32 matrix product adds up its terms.",
     )
+    autocast = choice(
+        "VKGRAD_AUTOCAST",
+        "off",
+        "float16",
+        "bfloat16",
+        meaning="Type in which products take float32 operands, as inside `vg.autocast`.",
+    )
     tune = choice(
         "VKGRAD_TUNE",
         "0",

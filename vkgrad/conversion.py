@@ -40,8 +40,11 @@ def from_dlpack(data: Any) -> np.ndarray:
         raise DTypeError(f"tensor: NumPy cannot read this {name} ({error}); convert it first, to float32 say") from None
 
 
-def as_array(data: Any) -> tuple[np.ndarray, DType | None]:
-    """`data` as a NumPy array, and the element type that Python numbers take (None: the array's own)."""
+def as_array(data: Any, dtype: Any = None) -> tuple[np.ndarray, DType | None]:
+    """`data` as a NumPy array, and the element type that Python numbers take (None: the array's own).
+
+    Integers that int32 cannot hold need a `dtype` to be named.
+    """
     if not isinstance(data, np.ndarray) and hasattr(data, "__dlpack__"):
         return from_dlpack(data), None
     first = first_of(data)
@@ -51,8 +54,11 @@ def as_array(data: Any) -> tuple[np.ndarray, DType | None]:
         raise ShapeError(f"tensor: the lists have unequal lengths ({error})") from None
     if isinstance(first, np.ndarray | np.generic) or array.dtype.kind not in "biuf":
         return array, None
-    if array.dtype.kind in "iu" and array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
-        raise DTypeError("tensor: Python integers become int32, and one is out of its range")
+    if dtype is None and array.dtype.kind in "iu" and array.size:
+        if not -(2**31) <= array.min() <= array.max() < 2**31:
+            raise DTypeError(
+                "tensor: Python integers become int32, and one is out of its range; name a type, dtype=vg.int64 say"
+            )
     return array, {"b": bool_, "f": float32}.get(array.dtype.kind, int32)
 
 

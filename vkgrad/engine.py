@@ -28,7 +28,7 @@ from vkgrad.counters import count, count_host
 from vkgrad.errors import NoDeviceError, UnsupportedError, VkgradError
 from vkgrad.ir import build
 from vkgrad.ir import node as node_module
-from vkgrad.ir.dtypes import DType, float64
+from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import Family
 from vkgrad.notice import notice
@@ -192,7 +192,7 @@ def _refuse(node: Node) -> None:
     if node.dtype.size_bytes == 8 or any(source.dtype.size_bytes == 8 for source in node.inputs):
         reason = device().refuses(node)
         if reason is not None and config.host == "raise":
-            instead = "float32" if float64 in (node.dtype, *(source.dtype for source in node.inputs)) else "int32"
+            instead = "int32" if "shaderInt64" in reason else "float32"
             raise UnsupportedError(
                 f"{node.op.name}: {node.dtype.name}{list(node.shape)} has no kernel on {device().name}: {reason}. "
                 f"Use {instead}, the cpu device, or VKGRAD_HOST=allow to compute it on the host"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from vkgrad import engine, history
+from vkgrad.config import config
 from vkgrad.step import Step
 from vkgrad.tensor import Tensor
 
@@ -54,6 +55,8 @@ class Jitted:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         inputs: list[Any] = []
         key = _structure((arguments, named) if named else arguments, inputs)
+        if config.autocast != "off":
+            key = ("autocast", config.autocast, key)
         if engine.tracing() is not None or history.is_transforming() or history.must_keep(inputs):
             return self.function(*arguments, **named)
         with engine.lock:

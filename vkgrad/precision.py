@@ -23,7 +23,7 @@ from vkgrad.tensor import Tensor, lift
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class autocast(ContextDecorator):  # noqa: N801  PyTorch's name, and used like a function
+class autocast(ContextDecorator):
     """Compute products in `dtype` (float16 or bfloat16) inside the block or the decorated function.
 
     It holds for this thread, and for what is recorded inside: gradients keep the casts of their forward pass.

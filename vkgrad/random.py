@@ -71,7 +71,7 @@ def bits(key: Tensor, shape: int | Sequence[int] = (), word: int = 0) -> Tensor:
 def uniform(
     key: Tensor, shape: int | Sequence[int] = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = float32
 ) -> Tensor:
-    """Numbers spread evenly over [low, high): 24 random bits each in float32, 53 in float64.
+    """Numbers spread evenly over [low, high): as many random bits each as the type holds (24 in float32).
 
     Where low is not 0, rounding may give `high` itself.
     """
@@ -79,9 +79,10 @@ def uniform(
 
 
 def _fraction(key: Tensor, shape: int | Sequence[int], dtype: DType) -> Tensor:
-    """Multiples of 2**-24 (float32) or 2**-53 (float64) in [0, 1), all equally likely."""
-    if dtype is float32:
-        return (bits(key, shape) >> 8).astype(float32) * 2.0**-24
+    """Multiples of 2**-24 (float32; by the type's digits in others) in [0, 1), all equally likely."""
+    if dtype is not float64:
+        digits = {"float16": 11, "bfloat16": 8}.get(dtype.name, 24)
+        return ((bits(key, shape) >> (32 - digits)).astype(float32) * 2.0**-digits).astype(dtype)
     high, low = (bits(key, shape) >> 5).astype(float64), (bits(key, shape, word=1) >> 6).astype(float64)
     return (high * 2.0**26 + low) * 2.0**-53
 
@@ -89,7 +90,7 @@ def _fraction(key: Tensor, shape: int | Sequence[int], dtype: DType) -> Tensor:
 def _floating(name: str, dtype: Any) -> DType:
     kind = dtype_of(dtype)
     if kind.kind != "f":
-        raise DTypeError(f"random.{name}: makes float32 or float64, not {kind.name}")
+        raise DTypeError(f"random.{name}: makes float types, not {kind.name}")
     return kind
 
 
@@ -98,6 +99,8 @@ def normal(
 ) -> Tensor:
     """Normal numbers with that mean and standard deviation, by the inverse of the distribution function."""
     kind = _floating("normal", dtype)
+    if kind.narrow:
+        return normal(key, shape, mean, std).astype(kind)
     # Odd multiples of half a step lie strictly inside (-1, 1) and are symmetric, so no element is infinite.
     half_step = 2.0**-24 if kind is float32 else 2.0**-53
     centred = _fraction(key, shape, kind) * 2.0 + (half_step - 1.0)

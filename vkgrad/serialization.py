@@ -6,6 +6,7 @@ every element fits. This module must not know modules or optimisers: they have a
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -14,30 +15,21 @@ from typing import Any
 
 import numpy as np
 import safetensors
-import safetensors.numpy
 
-from vkgrad.errors import DataError, DataNotFoundError
-from vkgrad.ir.dtypes import DTYPES
+from vkgrad import engine
+from vkgrad.errors import DataError, DataNotFoundError, DTypeError
+from vkgrad.ir.dtypes import DTYPES, DType, dtype_of, int32, uint32
+from vkgrad.ops.narrow import encoded, handed_out
 from vkgrad.tensor import Tensor, tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# The format's element types that NumPy has, and as what each is handed out. BF16 is the upper half of a float32.
-LOADED_AS: dict[str, tuple[str, str]] = {
-    "BOOL": ("?", "bool"),
-    "U8": ("<u1", "int32"),
-    "I8": ("<i1", "int32"),
-    "U16": ("<u2", "int32"),
-    "I16": ("<i2", "int32"),
-    "U32": ("<u4", "uint32"),
-    "I32": ("<i4", "int32"),
-    "U64": ("<u8", "uint32"),
-    "I64": ("<i8", "int32"),
-    "F16": ("<f2", "float32"),
-    "BF16": ("<u2", "float32"),
-    "F32": ("<f4", "float32"),
-    "F64": ("<f8", "float64"),
-}
+# The format's names of element types. Those that vkgrad lacks are refused.
+NAMES = {
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
+    "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
+}  # fmt: skip
+WRITTEN_AS = {name: written for written, name in NAMES.items()}
 
 
 def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -55,7 +47,7 @@ def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
         >>> vg.load(path)["w"].tolist()
         [1.0, 2.0]
     """
-    content = safetensors.numpy.save({name: _saved(name, value) for name, value in state.items()})
+    content = _file({name: _saved(name, value) for name, value in state.items()})
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent or None, prefix=f".{target.name}.")
     try:
@@ -68,9 +60,9 @@ def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Read a safetensors file, also one that PyTorch wrote, as named tensors.
+    """Read a safetensors file, also one that PyTorch wrote, as named tensors of the types that they were saved in.
 
-    float16 and bfloat16 become float32, which holds them exactly; small and 64-bit integers become int32 or uint32.
+    64-bit integers, such as PyTorch's counter of batches, become int32 or uint32 on a device that has none.
 
     Raises:
         DataNotFoundError: there is no such file.
@@ -84,27 +76,46 @@ def load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         entries = safetensors.deserialize(content)
     except safetensors.SafetensorError as error:
         raise DataError(f"{path}: not a safetensors file, or damaged: {error}") from error
-    return {name: tensor(_array(f"{path}: {name}", entry)) for name, entry in entries}
+    return {name: _loaded(f"{path}: {name}", entry) for name, entry in entries}
 
 
-def _saved(name: str, value: Any) -> Array:
+def _saved(name: str, value: Any) -> tuple[DType, Array]:
+    """The element type of a value, and its elements as they lie in memory."""
     if not isinstance(value, Tensor | np.ndarray):
         raise DataError(f"save: {name} is a {type(value).__name__}; only tensors and NumPy arrays can be saved")
-    array = np.asarray(value)
-    if array.dtype.name not in DTYPES:
-        raise DataError(f"save: {name} is of type {array.dtype}; convert it to one of {', '.join(DTYPES)}")
-    # safetensors 0.8 writes an array that is not contiguous as its memory lies, so wrongly, and without an error.
-    return np.ascontiguousarray(array).reshape(array.shape)
+    try:
+        dtype = dtype_of(value.dtype)
+    except DTypeError:
+        raise DataError(f"save: {name} is of type {value.dtype}; convert it to one of {', '.join(DTYPES)}") from None
+    return dtype, encoded(np.asarray(value), dtype)
 
 
-def _array(place: str, entry: Mapping[str, Any]) -> Array:
-    if entry["dtype"] not in LOADED_AS:
-        raise DataError(f"{place} is of type {entry['dtype']}; vkgrad reads {', '.join(LOADED_AS)}")
-    stored, wanted = LOADED_AS[entry["dtype"]]
-    array = np.frombuffer(bytes(entry["data"]), stored).reshape(entry["shape"])
-    if entry["dtype"] == "BF16":
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    loaded = array.astype(wanted)
-    if array.dtype.kind in "iu" and not np.array_equal(loaded, array):
-        raise DataError(f"{place} has integers that {wanted} cannot hold")
-    return loaded
+def _file(state: Mapping[str, tuple[DType, Array]]) -> bytes:
+    """The bytes of a safetensors file: the length of a header, the header, the data. Wide elements come first, so that
+    every tensor begins at a multiple of its element's size."""
+    header: dict[str, Any] = {}
+    parts: list[bytes] = []
+    at = 0
+    for name, (dtype, array) in sorted(state.items(), key=lambda item: (-item[1][1].itemsize, item[0])):
+        parts.append(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        place = [at, at + len(parts[-1])]
+        header[name] = {"dtype": WRITTEN_AS[dtype.name], "shape": list(array.shape), "data_offsets": place}
+        at = place[1]
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
+
+
+def _loaded(place: str, entry: Mapping[str, Any]) -> Tensor:
+    if entry["dtype"] not in NAMES:
+        raise DataError(f"{place} is of type {entry['dtype']}; vkgrad reads {', '.join(NAMES)}")
+    dtype = DTYPES[NAMES[entry["dtype"]]]
+    stored = np.frombuffer(bytes(entry["data"]), dtype.memory.newbyteorder("<")).reshape(entry["shape"])
+    array = handed_out(stored, dtype)
+    if dtype.kind in "iu" and dtype.size_bytes == 8 and engine.default_device().lacks(dtype):
+        narrow = int32 if dtype.kind == "i" else uint32
+        array, wide = array.astype(narrow.numpy), array
+        if not np.array_equal(array, wide):
+            raise DataError(f"{place} has integers that {narrow.name} cannot hold, and this device has none wider")
+        dtype = narrow
+    return tensor(array, dtype)

@@ -16,7 +16,7 @@ from vkgrad import autodiff, conversion, engine, history, tree
 from vkgrad.conversion import Scalar
 from vkgrad.errors import DifferentiationError, DTypeError, ShapeError
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import DType, dtype_of
+from vkgrad.ir.dtypes import DType, bfloat16, dtype_of
 from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import Shape
 from vkgrad.ops.views import alias, permute
@@ -123,7 +123,7 @@ class Tensor:
 
     # ---- its value: these compute
     def numpy(self) -> np.ndarray:
-        """The value as a new NumPy array. Computes everything pending."""
+        """The value as a new NumPy array (bfloat16, which NumPy lacks, as float32). Computes everything pending."""
         return engine.read(self.node)
 
     def item(self) -> Scalar:
@@ -152,6 +152,8 @@ class Tensor:
         return value if dtype is None else value.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
+        if self.dtype is bfloat16:
+            raise BufferError("__dlpack__: NumPy, which hands out the value, has no bfloat16; use .astype(vg.float32)")
         return self.numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -417,7 +419,7 @@ def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tens
     else:
         if isinstance(conversion.first_of(data), Tensor):
             raise TypeError("tensor: a list of tensors is joined by vg.stack or vg.concat")
-        array, default = conversion.as_array(data)
+        array, default = conversion.as_array(data, dtype)
         made = Tensor(conversion.upload(array, default if dtype is None else dtype))
     if requires_grad:
         made.requires_grad = True

@@ -35,6 +35,53 @@ def float64() -> Answers:
     yield F.sum(x, axis=0), [TINY, 2 + TINY]
 
 
+def float16() -> Answers:
+    # 2049 lies between two values and is a tie; 2**-24 is the smallest; 65520 is the least that becomes infinite.
+    x = tensor(np.array([2048.0, 2.0**-24, 65504.0, 1.0], np.float16))
+    yield x + tensor(np.array([1.0, 2.0**-24, 16.0, 2.0**-11], np.float16)), [2048.0, 2.0**-23, np.inf, 1.0]
+    yield (
+        tensor(np.array([2049.0, 2051.0, 65519.0, 3 * 2.0**-25], np.float32)).astype("float16"),
+        [
+            2048.0,
+            2052.0,
+            65504.0,
+            2.0**-23,
+        ],
+    )
+    yield F.sum(tensor(np.ones((4096,), np.float16))), 4096.0
+    yield x[:1].reshape(1, 1) @ tensor(np.array([[1.5]], np.float16)), [[3072.0]]
+
+
+def bfloat16() -> Answers:
+    x = tensor(np.array([256.0, 1.0], np.float32), "bfloat16")
+    yield x + 1, [256.0, 2.0]
+    yield tensor(np.array([1 + 2.0**-8, 1 + 3 * 2.0**-8], np.float32)).astype("bfloat16"), [1.0, 1 + 2.0**-6]
+    yield F.sum(tensor(np.ones((4096,), np.float32), "bfloat16")), 4096.0
+
+
+def small_integers(name: str, wrapped: list[int]) -> Callable[[], Answers]:
+    """Five values around the end of the range, plus 100; read and written one element at a time."""
+
+    def program() -> Answers:
+        x = tensor(np.array([0, 1, 100, 120, 27], name))
+        yield x + 100, [100, 101, *wrapped]
+        yield x[::-1] // 7, [3, 17, 14, 0, 0]
+
+    return program
+
+
+def int64() -> Answers:
+    x = tensor(np.array([2**53 + 1, -(2**63), -7], np.int64))
+    yield x + 2, [2**53 + 3, -(2**63) + 2, -5]
+    yield x // 2, [2**52, -(2**62), -4]
+
+
+def uint64() -> Answers:
+    x = tensor(np.array([2**64 - 1, 6], np.uint64))
+    yield x + 2, [1, 8]
+    yield x >> 1, [2**63 - 1, 3]
+
+
 def int32() -> Answers:
     x = tensor(np.array([2**31 - 1, -7, 7], np.int32))
     yield x + 1, [-(2**31), -6, 8]
@@ -59,8 +106,16 @@ def boolean() -> Answers:
 PROBES: dict[str, Callable[[], Answers]] = {
     "float32": float32,
     "float64": float64,
+    "float16": float16,
+    "bfloat16": bfloat16,
     "int32": int32,
     "uint32": uint32,
+    "int8": small_integers("int8", [-56, -36, 127]),
+    "uint8": small_integers("uint8", [200, 220, 127]),
+    "int16": small_integers("int16", [200, 220, 127]),
+    "uint16": small_integers("uint16", [200, 220, 127]),
+    "int64": int64,
+    "uint64": uint64,
     "bool": boolean,
 }
 

@@ -11,3 +11,4 @@ from vkgrad.functions.linear import *
 from vkgrad.functions.lookup import *
 from vkgrad.functions.reductions import *
 from vkgrad.functions.shapes import *
+from vkgrad.functions.types import *

@@ -17,6 +17,7 @@ from vkgrad.ir.dtypes import DType, integer_range, promote
 from vkgrad.ir.node import Node
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.views import flip, window
+from vkgrad.precision import for_product
 from vkgrad.tensor import Operand, Scalar, Tensor, derived, lift
 
 __all__ = [
@@ -73,7 +74,7 @@ def _operands(name: str, x: Operand, weight: Operand, dimensions: int) -> tuple[
             f"{name}: takes an input (B, C, {dimensions} spatial axes) and a weight with as many axes, "
             f"got {image.shape} and {kernel.shape}"
         )
-    dtype = promote(image.dtype, kernel.dtype)
+    dtype = for_product(image.dtype, kernel.dtype) or promote(image.dtype, kernel.dtype)
     return b.cast(image.node, dtype), b.cast(kernel.node, dtype)
 
 
@@ -120,6 +121,7 @@ def _with_bias(name: str, node: Node, bias: Operand | None, sources: Sequence[ob
         raise ShapeError(
             f"{name}: bias must have shape {node.shape[1:2]}, one number per output channel, got {added.shape}"
         )
+    added = added.astype(out.dtype) if for_product(added.dtype) else added
     return out + added.reshape(-1, *(1 for _ in node.shape[2:]))
 
 

@@ -92,7 +92,8 @@ def arange(start: Scalar, stop: Scalar | None = None, step: Scalar = 1, dtype: A
     whole = all(isinstance(value, int) for value in (start, stop, step))
     kind = dtype_of(dtype or (int32 if whole else float32))
     # Whole numbers are counted as integers whatever they become, and fractions as floats.
-    numbers = counter(max(0, math.ceil((stop - start) / step)), int32 if whole else promote(kind, float32))
+    exact = kind if kind.kind in "iu" and not kind.narrow else int32
+    numbers = counter(max(0, math.ceil((stop - start) / step)), exact if whole else promote(kind, float32))
     if step != 1:
         numbers = numbers * step
     return (numbers if start == 0 else numbers + start).astype(kind)
@@ -145,4 +146,5 @@ def one_hot(x: Any, num_classes: int, dtype: Any = float32) -> Tensor:
     Shapes: x (...) -> (..., num_classes).
     """
     x = lift(x)
+    x = x.astype(x.dtype.computed)  # a small type may not reach `num_classes`
     return (Tensor(b.reshape(x.node, (*x.shape, 1))) == counter(num_classes, x.dtype)).astype(dtype)

@@ -15,6 +15,7 @@ import numpy as np
 from vkgrad.errors import OptionError
 from vkgrad.ir.dtypes import bool_, float32
 from vkgrad.ir.op import OPS
+from vkgrad.precision import single
 from vkgrad.tensor import Operand, Tensor, apply, lift, method, operator
 
 __all__ = [
@@ -110,6 +111,11 @@ def floating(x: Any) -> Any:
     return x if x.dtype.kind == "f" else x.astype(float32)
 
 
+def exact(x: Any) -> Any:
+    """`floating`, for functions that lose digits in half precision: inside `autocast` they take float32."""
+    return single(floating(x))
+
+
 def as_mask(x: Any) -> Tensor:
     """`x` as a mask: everything but 0 holds."""
     return lift(x).astype(bool_)
@@ -144,21 +150,21 @@ floor_divide, remainder = _binary("floor_divide"), _binary("remainder")
 maximum, minimum = _binary("maximum"), _binary("minimum")
 negative, sign, square = _unary("negative"), _unary("sign"), _unary("square")
 abs = _unary("abs")
-reciprocal = _unary("reciprocal", floating)
-sqrt, rsqrt, cbrt = _unary("sqrt", floating), _unary("rsqrt", floating), _unary("cbrt", floating)
+reciprocal = _unary("reciprocal", exact)
+sqrt, rsqrt, cbrt = _unary("sqrt", floating), _unary("rsqrt", exact), _unary("cbrt", floating)
 
 # ---- exponentials, angles and special functions
-exp, exp2, expm1 = _unary("exp", floating), _unary("exp2", floating), _unary("expm1", floating)
-log, log2 = _unary("log", floating), _unary("log2", floating)
-log10, log1p = _unary("log10", floating), _unary("log1p", floating)
-sin, cos, tan = _unary("sin", floating), _unary("cos", floating), _unary("tan", floating)
-asin, acos, atan = _unary("asin", floating), _unary("acos", floating), _unary("atan", floating)
-sinh, cosh, tanh = _unary("sinh", floating), _unary("cosh", floating), _unary("tanh", floating)
+exp, exp2, expm1 = _unary("exp", exact), _unary("exp2", exact), _unary("expm1", exact)
+log, log2 = _unary("log", exact), _unary("log2", exact)
+log10, log1p = _unary("log10", exact), _unary("log1p", exact)
+sin, cos, tan = _unary("sin", floating), _unary("cos", floating), _unary("tan", exact)
+asin, acos, atan = _unary("asin", exact), _unary("acos", exact), _unary("atan", floating)
+sinh, cosh, tanh = _unary("sinh", exact), _unary("cosh", exact), _unary("tanh", floating)
 asinh, acosh, atanh = _unary("asinh", floating), _unary("acosh", floating), _unary("atanh", floating)
 atan2 = _binary("atan2", floating)
-erf, erfc, erfinv = _unary("erf", floating), _unary("erfc", floating), _unary("erfinv", floating)
-lgamma, digamma = _unary("lgamma", floating), _unary("digamma", floating)
-sigmoid, softplus, relu = _unary("sigmoid", floating), _unary("softplus", floating), _unary("relu", floating)
+erf, erfc, erfinv = _unary("erf", floating), _unary("erfc", floating), _unary("erfinv", exact)
+lgamma, digamma = _unary("lgamma", exact), _unary("digamma", exact)
+sigmoid, softplus, relu = _unary("sigmoid", floating), _unary("softplus", exact), _unary("relu", floating)
 
 # ---- comparisons, logic, bits
 equal, not_equal = _binary("equal"), _binary("not_equal")
@@ -209,8 +215,8 @@ def pow(x: Operand, y: Operand) -> Tensor:
     if isinstance(y, np.generic):
         y = y.item()
     if isinstance(y, int | float) and isinstance(x, Tensor) and x.dtype.kind == "f" and y in _POWERS:
-        return _POWERS[y](x)
-    return apply("pow", x, y)
+        return _POWERS[y](single(x))
+    return apply("pow", single(x), single(y))
 
 
 Tensor.__pow__, Tensor.__rpow__ = operator(pow), operator(pow, swap=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 from vkgrad.errors import ShapeError
 from vkgrad.ir import build as b
@@ -15,6 +16,7 @@ from vkgrad.ir.dtypes import promote
 from vkgrad.ir.node import Node
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.views import diagonal, permute
+from vkgrad.precision import for_product
 from vkgrad.tensor import Operand, Tensor, derived, lift, operator
 
 __all__ = [
@@ -24,12 +26,14 @@ __all__ = [
 
 def _pair(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
     left, right = lift(x), lift(y)
-    dtype = promote(left.dtype, right.dtype)
+    dtype = for_product(left.dtype, right.dtype) or promote(left.dtype, right.dtype)
     return left.astype(dtype), right.astype(dtype)
 
 
-def matmul(x: Operand, y: Operand) -> Tensor:
+def matmul(x: Operand, y: Operand, *, dtype: Any = None) -> Tensor:
     """The matrix product; leading axes are batches and broadcast, and a one-axis operand is a row or a column.
+
+    Halves are added up in float32 and rounded once; with `dtype=vg.float32` they are not rounded.
 
     Shapes: x (..., M, K) or (K,); y (..., K, N) or (K,); the result (..., M, N) without the axes that were not there.
 
@@ -41,6 +45,8 @@ def matmul(x: Operand, y: Operand) -> Tensor:
         (5, 2)
     """
     left, right = _pair(x, y)
+    if dtype is not None:
+        left, right = left.astype(dtype), right.astype(dtype)
     if not left.ndim or not right.ndim:
         raise ShapeError(f"matmul: a number is no matrix, use *: {left.shape} @ {right.shape}")
     inner_axis = -2 if right.ndim > 1 else -1
@@ -142,7 +148,8 @@ def einsum(subscripts: str, *operands: Operand) -> Tensor:
             if extents.get(letter, 1) not in (1, extent) and extent != 1:
                 raise ShapeError(f"einsum: {_shown(letter)!r} of {subscripts!r} is both {extents[letter]} and {extent}")
             extents[letter] = max(extents.get(letter, 1), extent) if extent else 0
-    dtype = promote(*(x.dtype for x in lifted))
+    dtypes = [x.dtype for x in lifted]
+    dtype = for_product(*dtypes) or promote(*dtypes)
     factors = [_distinct(b.cast(x.node, dtype), term, extents) for x, term in zip(lifted, terms, strict=True)]
     while len(factors) > 1:
         i, j = min(itertools.combinations(range(len(factors)), 2), key=lambda pair: _cost(factors, pair, out, extents))

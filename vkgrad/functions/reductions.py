@@ -18,6 +18,7 @@ from vkgrad.ir.dtypes import int32
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Shape
 from vkgrad.ops.reductions import argextreme
+from vkgrad.precision import in_single, single
 from vkgrad.tensor import Operand, Tensor, derived, lift, method
 
 __all__ = [
@@ -44,23 +45,26 @@ def _count(name: str, shape: Shape, axis: Axes) -> int:
 
 
 def _numbers(x: Any) -> Tensor:
-    """`x`, with a mask counted as 0 and 1."""
-    x = lift(x)
-    return x.astype(int32) if x.dtype.kind == "b" else x
+    """`x` as sums take it: a mask counts as 0 and 1, and small integers have the default type of their kind."""
+    x = single(lift(x))
+    if x.dtype.kind == "b":
+        return x.astype(int32)
+    return x.astype(x.dtype.computed) if x.dtype.kind in "iu" else x
 
 
 @method
 def sum(x: Operand, axis: Axes = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-    """The sum; of masks, how many hold. Integers wrap, and keep their type."""
-    numbers = _numbers(x)
-    return _reduce("sum", numbers if dtype is None else numbers.astype(dtype), axis, keepdims)
+    """The sum; of masks, how many hold. Integers wrap: those of 8 and 16 bits in the 32 that they become.
+
+    Halves are added up in float32 and rounded once; with `dtype=vg.float32` they are not rounded.
+    """
+    return _reduce("sum", _numbers(x) if dtype is None else lift(x).astype(dtype), axis, keepdims)
 
 
 @method
 def prod(x: Operand, axis: Axes = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
     """The product. Its gradient is right with any number of zeros."""
-    numbers = _numbers(x)
-    return _reduce("prod", numbers if dtype is None else numbers.astype(dtype), axis, keepdims)
+    return _reduce("prod", _numbers(x) if dtype is None else lift(x).astype(dtype), axis, keepdims)
 
 
 @method
@@ -127,7 +131,8 @@ def argmin(x: Operand, axis: int | None = None, keepdims: bool = False) -> Tenso
 
 
 def _argextreme(kind: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
-    x = _numbers(x)
+    x = lift(x)
+    x = x.astype(int32) if x.dtype.kind == "b" else x
     _refuse_empty(f"arg{kind}", x, axis)
     axes = b.normalise_axes(f"arg{kind}", axis, x.ndim)
     if not axes:
@@ -137,6 +142,7 @@ def _argextreme(kind: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
 
 # ---- moments
 @method
+@in_single
 def mean(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean; NaN over no elements. Integers become float32."""
     x = lift(floating(x))
@@ -144,6 +150,7 @@ def mean(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 @method
+@in_single
 def var(x: Operand, axis: Axes = None, correction: float = 0, keepdims: bool = False) -> Tensor:
     """The mean squared distance from the mean, with `count - correction` as the divisor (1 for an unbiased estimate).
 
@@ -168,6 +175,7 @@ def _root(x: Tensor) -> Tensor:
 
 
 @method
+@in_single
 def norm(x: Operand, ord: float = 2, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The vector norm (sum |x|**ord)**(1/ord) along `axis`; `ord` may be infinite or 0 (the number of nonzeros).
 
@@ -193,6 +201,7 @@ def _largest(x: Tensor, axis: Axes) -> Tensor:
 
 
 @method
+@in_single
 def logsumexp(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))), without overflow."""
     x = lift(floating(x))
@@ -203,6 +212,7 @@ def logsumexp(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 @method
+@in_single
 def softmax(x: Operand, axis: Axes = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along `axis`, without overflow."""
     x = lift(floating(x))
@@ -211,6 +221,7 @@ def softmax(x: Operand, axis: Axes = -1) -> Tensor:
 
 
 @method
+@in_single
 def log_softmax(x: Operand, axis: Axes = -1) -> Tensor:
     """log(softmax(x)), without overflow and without losing small probabilities."""
     x = lift(floating(x))

@@ -41,6 +41,7 @@ from vkgrad.nn.losses import (
     mse_loss,
     nll_loss,
 )
+from vkgrad.precision import for_product, in_single
 from vkgrad.tensor import Tensor, asarray
 
 __all__ = [
@@ -92,7 +93,13 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     if x.ndim == 0 or x.shape[-1] != weight.shape[-1]:
         raise ShapeError(f"linear: input {x.shape} needs a last axis of extent {weight.shape[-1]}")
     y = x @ weight.T
-    return y if bias is None else y + bias
+    return y if bias is None else y + _beside(y, bias)
+
+
+def _beside(product: Tensor, bias: Any) -> Tensor:
+    """`bias` in the type of the product, where autocast has chosen that."""
+    added = asarray(bias)
+    return added.astype(product.dtype) if for_product(added.dtype) else added
 
 
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Tensor:
@@ -150,6 +157,7 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -
     return f.where(kept, x * (1.0 / (1.0 - p)), 0.0)
 
 
+@in_single
 def layer_norm(
     x: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
@@ -161,6 +169,7 @@ def layer_norm(
     return _scaled(y, weight, bias)
 
 
+@in_single
 def rms_norm(x: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
     """Divide the last axes, of extents `normalized_shape`, by their root mean square, then scale them.
 
@@ -172,6 +181,7 @@ def rms_norm(x: Any, normalized_shape: int | Sequence[int], weight: Any = None, 
     return _scaled(x * f.rsqrt(f.mean(x * x, axis=axes, keepdims=True) + floor), weight, None)
 
 
+@in_single
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Bring each group of channels of each example to mean 0 and variance 1, then scale and shift each channel.
 
@@ -188,6 +198,7 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     return _scaled(y, *(_per_channel(value, x.ndim) for value in (weight, bias)))
 
 
+@in_single
 def batch_norm(x: Any, mean: Any, variance: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Subtract each channel's mean and divide by the root of its variance, then scale and shift it.
 

@@ -15,6 +15,7 @@ import numpy as np
 from vkgrad import functions as f
 from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.ir.dtypes import int32
+from vkgrad.precision import single
 from vkgrad.tensor import Tensor, asarray
 
 
@@ -233,14 +234,14 @@ def _class_axis(name: str, x: Tensor) -> int:
 
 
 def _floating(name: str, value: Any) -> Tensor:
-    x = asarray(value)
+    x = single(asarray(value))
     if x.dtype.kind != "f":
         raise DTypeError(f"{name}: input must be of a float type, got {x.dtype.name}; convert it with .astype")
     return x
 
 
 def _pair(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
-    x, y = _floating(name, input), asarray(target)
+    x, y = _floating(name, input), single(asarray(target))
     if x.shape != y.shape:
         raise ShapeError(f"{name}: input {x.shape} and target {y.shape} must have one shape; reshape one of them")
     return x, y

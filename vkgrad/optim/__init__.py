@@ -3,6 +3,7 @@
 from vkgrad.optim.adaptive import Adagrad, Adam, AdamW, Lion, RMSprop
 from vkgrad.optim.clipping import clip_grad_norm, clip_grad_norm_
 from vkgrad.optim.optimizer import Optimizer
+from vkgrad.optim.scaling import GradScaler
 from vkgrad.optim.schedules import CosineAnnealingLR, ExponentialLR, Schedule, StepLR
 from vkgrad.optim.sgd import SGD
 
@@ -13,6 +14,7 @@ __all__ = [
     "AdamW",
     "CosineAnnealingLR",
     "ExponentialLR",
+    "GradScaler",
     "Lion",
     "Optimizer",
     "RMSprop",

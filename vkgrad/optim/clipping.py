@@ -28,7 +28,8 @@ def clip_grad_norm(grads: Any, max_norm: float) -> tuple[Any, Tensor]:
     leaves, structure = tree.flatten(grads)
     if not leaves:
         raise DifferentiationError("clip_grad_norm: there are no gradients")
-    norm = f.sqrt(sum((f.sum(g * g) for g in leaves[1:]), f.sum(leaves[0] * leaves[0])))
+    squares = [f.sum(f.square(g.astype(g.dtype.computed))) for g in leaves]  # a half may not hold its own square
+    norm = f.sqrt(sum(squares[1:], squares[0]))
     factor = f.minimum(max_norm / (norm + 1e-6), 1.0)
     return structure.unflatten([g * factor.astype(g.dtype) for g in leaves]), norm
 

@@ -45,7 +45,7 @@ class Optimizer:
         self.params = named_parameters(params)
         if not self.params:
             raise OptionError(f"{type(self).__name__}: no parameter to update; pass a module or its parameters")
-        widest = max((p.dtype for p in self.params.values()), key=lambda dtype: dtype.size_bytes)
+        widest = max((p.dtype.computed for p in self.params.values()), key=lambda dtype: dtype.size_bytes)
         self._lr_tensor = _scalar(lr, widest)
         self.lr = lr
         self._shared = self.shared_state(widest)

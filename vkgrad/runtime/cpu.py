@@ -53,6 +53,9 @@ class CpuDevice:
     def refuses(self, node: Node) -> str | None:
         return None
 
+    def lacks(self, dtype: DType) -> str | None:
+        return None
+
     def allocate(self, size_bytes: int, use: Use = "device") -> np.ndarray:
         count(buffers_allocated=1, bytes_allocated=size_bytes)
         try:

@@ -102,17 +102,24 @@ class VulkanDevice:
         return f"<vulkan device {self.name}>"
 
     # ---- what it can do
-    def refuses(self, node: Node) -> str | None:
-        wide = {dtype for dtype in (node.dtype, *(s.dtype for s in node.inputs)) if dtype.size_bytes == 8}
-        if not self.limits.int64 and wide - {float64}:
-            return f"{self.name} lacks the feature shaderInt64"
-        if float64 not in wide:
+    def lacks(self, dtype: DType) -> str | None:
+        """Why shaders cannot compute with values of `dtype` here, or None if they can."""
+        if dtype.size_bytes != 8:
             return None
+        if dtype is not float64:
+            return None if self.limits.int64 else f"{self.name} lacks the feature shaderInt64"
         if not config.f64:
             return "double precision is switched off by VKGRAD_F64=0"
-        if not self.limits.float64:
-            return f"{self.name} lacks the feature shaderFloat64"
-        if node.op.inexact and node.op.family is Family.ELEMENTWISE:
+        return None if self.limits.float64 else f"{self.name} lacks the feature shaderFloat64"
+
+    def refuses(self, node: Node) -> str | None:
+        wide = False
+        for dtype in (node.dtype, *(source.dtype for source in node.inputs)):
+            if dtype.size_bytes == 8:
+                if (reason := self.lacks(dtype)) is not None:
+                    return reason
+                wide |= dtype is float64
+        if wide and node.op.inexact and node.op.family is Family.ELEMENTWISE:
             return "GLSL has this function in single precision only"
         return None
 
