@@ -146,7 +146,7 @@ def test_unknown_variables_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_describe_covers_every_switch_and_names_no_machine() -> None:
     rows = list(Config().describe())
     assert [row.name for row in rows] == [switch.variable for switch in SWITCHES.values()]
-    assert len(rows) == 11 and all(row.meaning.endswith(".") for row in rows)
+    assert len(rows) == 12 and all(row.meaning.endswith(".") for row in rows)
     assert not any("/" in row.default for row in rows)
     with config.override(debug="timing,plan", fuse=False):
         current = {row.name: row.current for row in config.describe()}

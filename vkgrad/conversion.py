@@ -54,11 +54,11 @@ def as_array(data: Any, dtype: Any = None) -> tuple[np.ndarray, DType | None]:
         raise ShapeError(f"tensor: the lists have unequal lengths ({error})") from None
     if isinstance(first, np.ndarray | np.generic) or array.dtype.kind not in "biuf":
         return array, None
-    if dtype is None and array.dtype.kind in "iu" and array.size:
-        if not -(2**31) <= array.min() <= array.max() < 2**31:
-            raise DTypeError(
-                "tensor: Python integers become int32, and one is out of its range; name a type, dtype=vg.int64 say"
-            )
+    whole = array.dtype.kind in "iu" and array.size
+    if dtype is None and whole and not -(2**31) <= array.min() <= array.max() < 2**31:
+        raise DTypeError(
+            "tensor: Python integers become int32, and one is out of its range; name a type, dtype=vg.int64 say"
+        )
     return array, {"b": bool_, "f": float32}.get(array.dtype.kind, int32)
 
 

@@ -48,15 +48,16 @@ def float16() -> Answers:
             2.0**-23,
         ],
     )
-    yield F.sum(tensor(np.ones((4096,), np.float16))), 4096.0
-    yield x[:1].reshape(1, 1) @ tensor(np.array([[1.5]], np.float16)), [[3072.0]]
+    ones = tensor(np.ones((1, 4096), np.float16))
+    yield ones @ ones.T, [[4096.0]]
 
 
 def bfloat16() -> Answers:
     x = tensor(np.array([256.0, 1.0], np.float32), "bfloat16")
     yield x + 1, [256.0, 2.0]
     yield tensor(np.array([1 + 2.0**-8, 1 + 3 * 2.0**-8], np.float32)).astype("bfloat16"), [1.0, 1 + 2.0**-6]
-    yield F.sum(tensor(np.ones((4096,), np.float32), "bfloat16")), 4096.0
+    ones = tensor(np.ones((1, 4096), np.float32), "bfloat16")
+    yield ones @ ones.T, [[4096.0]]
 
 
 def small_integers(name: str, wrapped: list[int]) -> Callable[[], Answers]:
@@ -66,6 +67,7 @@ def small_integers(name: str, wrapped: list[int]) -> Callable[[], Answers]:
         x = tensor(np.array([0, 1, 100, 120, 27], name))
         yield x + 100, [100, 101, *wrapped]
         yield x[::-1] // 7, [3, 17, 14, 0, 0]
+        yield F.max(x, axis=0, keepdims=True), [120]
 
     return program
 
@@ -74,12 +76,14 @@ def int64() -> Answers:
     x = tensor(np.array([2**53 + 1, -(2**63), -7], np.int64))
     yield x + 2, [2**53 + 3, -(2**63) + 2, -5]
     yield x // 2, [2**52, -(2**62), -4]
+    yield x.astype("int32"), [1, 0, -7]
 
 
 def uint64() -> Answers:
     x = tensor(np.array([2**64 - 1, 6], np.uint64))
     yield x + 2, [1, 8]
     yield x >> 1, [2**63 - 1, 3]
+    yield x ^ 5, [2**64 - 6, 3]
 
 
 def int32() -> Answers:
