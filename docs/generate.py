@@ -42,15 +42,13 @@ def operations() -> str:
     rows = []
     for family in Family:
         for op in sorted((op for op in OPS.values() if op.family is family), key=lambda op: op.name):
-            on_vulkan = "refused" if op.inexact and family is Family.ELEMENTWISE else "yes"
             note = " ".join(op.doc.split())
-            rows.append((f"`{op.name}`", family.value, str(op.arity), gradient_of(op), on_vulkan, note))
-    return table(("primitive", "family", "operands", "gradient", "float64 on Vulkan", "note"), rows)
+            rows.append((f"`{op.name}`", family.value, str(op.arity), gradient_of(op), note))
+    return table(("primitive", "family", "operands", "gradient", "note"), rows)
 
 
 def limitations() -> str:
     """What the records say cannot be done."""
-    inexact = [op.name for op in OPS.values() if op.inexact and op.family is Family.ELEMENTWISE]
     flat = [op.name for op in OPS.values() if op.grad is ZERO]
     none = [op.name for op in OPS.values() if op.grad is NOT_DIFFERENTIABLE]
 
@@ -59,7 +57,6 @@ def limitations() -> str:
 
     return "\n\n".join(
         [
-            f"**Refused in float64 on every Vulkan device** ({len(inexact)}): {listed(inexact)}.",
             f"**Gradient zero wherever it exists** ({len(flat)}): {listed(flat)}.",
             f"**No gradient; asking for one is an error** ({len(none)}): {listed(none)}.",
         ]

@@ -17,7 +17,7 @@ class Ulps:
     meaning32: float
     meaning64: float
     shader32: float
-    shader64: float = 0.0  # only ops that are exact in double precision on Vulkan have one
+    shader64: float = 0.0
     scale: float = 0.0
 
     def meaning(self, dtype: np.dtype) -> float:
@@ -33,14 +33,14 @@ EXACT = Ulps(0, 0, 0)
 ROUNDED = Ulps(0.5, 0.5, 0.5, 0.5)
 DIVIDED = Ulps(0.5, 0.5, 3, 3)
 TWICE_ROUNDED = Ulps(1.5, 1.5, 5, 5)
-# NumPy's own functions promise 4 ulp at most; ours in GLSL take 3 at most.
-FUNCTION = Ulps(4, 4, 5)
+# NumPy's own functions promise 4 ulp at most, and so do ours in GLSL (see tests/ops/test_ulps.py): together 5 in practice.
+FUNCTION = Ulps(4, 4, 5, 5)
 # The magnified error of x in exp(x) and its kin in double precision.
-STEEP = Ulps(4, 6, 5)
+STEEP = Ulps(4, 6, 5, 7)
 # Powers by repeated multiplication: each rounds.
-POWERS = Ulps(4, 6, 12)
-# Near their roots these have absolute accuracy only: they are differences of larger numbers there.
-NEAR_ROOTS = Ulps(1, 8, 8, scale=1.0)
+POWERS = Ulps(4, 6, 12, 12)
+# Near their roots left of 0 these have absolute accuracy only: they are differences of larger numbers there.
+NEAR_ROOTS = Ulps(1, 8, 8, 8, scale=1.0)
 
 _TABLE: dict[Ulps, tuple[str, ...]] = {
     ROUNDED: ("add", "subtract", "multiply", "multiply_no_nan", "square"),

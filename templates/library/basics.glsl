@@ -1,13 +1,14 @@
-// The library of GLSL functions that the kernel fragments of the op records name, file by file. A kernel includes only the
-// blocks whose names occur in its text, with what they need. `NAME@double` holds the double-precision overload of NAME,
-// `NAME@int64` the one for 64-bit integers.
+// The library of GLSL functions that the kernel fragments of the op records name, file by file. A kernel includes only
+// the blocks whose names occur in its text, with what they need. `NAME@double` holds the double-precision overload of
+// NAME, `NAME@int64` the one for 64-bit integers.
 //
-// Names that end in _float or _double compute in that precision: an op names exp_{type}. They exist because Vulkan promises
-// little of the built-in ones (exp: 3 + 2|x| ulp; sin: 2^-11 absolute; atan: 4096 ulp), drivers differ, and in double
-// precision there are none. A `precise` function has the same bits in every kernel, because no multiply in it is
+// Names that end in _float or _double compute in that precision: an op names exp_{type}. They exist because Vulkan
+// promises little of the built-in ones (exp: 3 + 2|x| ulp; sin: 2^-11 absolute; atan: 4096 ulp), drivers differ, and in
+// double precision there are none. A `precise` function has the same bits in every kernel, because no multiply in it is
 // contracted with an add.
 //
-// This file: classes, extremes and exponents of floats. By bits, because a driver may assume that some values do not occur.
+// This file: classes, extremes and exponents of floats. By bits, because a driver may assume that some values do not
+// occur.
 
 // @function inf_float
 precise float inf_float() { return uintBitsToFloat(0x7f800000u); }
@@ -85,3 +86,26 @@ precise double scale(double x, int n) {
 // @function signed_zero
 // By bits: to some drivers -0.0 and 0.0 are one number in a choice.
 precise float signed_zero(bool negative) { return uintBitsToFloat(negative ? 0x80000000u : 0u); }
+
+// @function high_part_float
+// x without its last 12 bits: products of two such parts are exact.
+precise float high_part_float(float x) { return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u); }
+
+// @function two_sum_float
+// x + y and what its rounding lost (Knuth).
+precise vec2 two_sum_float(float x, float y) {
+    precise float sum = x + y;
+    precise float part = sum - x;
+    precise float lost = (x - (sum - part)) + (y - part);
+    return vec2(sum, lost);
+}
+
+// @function two_product_float needs high_part_float
+// x y and what its rounding lost (Dekker, Numerische Mathematik 18, 1971).
+precise vec2 two_product_float(float x, float y) {
+    precise float product = x * y;
+    precise float x_high = high_part_float(x), y_high = high_part_float(y);
+    precise float x_low = x - x_high, y_low = y - y_high;
+    precise float lost = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low;
+    return vec2(product, lost);
+}

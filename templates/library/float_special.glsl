@@ -1,39 +1,40 @@
 // The error function and the gamma function with their relatives in single precision.
 
-// @function erf_small
+// @function erf_small_float
 // erf x for |x| <= 1; error 1e-9
-precise float erf_small(float x) {
+precise float erf_small_float(float x) {
+    if (abs(x) < 1e-6) return x * 1.12837917;  // a device may take the small term for 0
     float z = x * x;
     return x + x * (0.1283791659 + z * (-0.3761262712 + z * (0.1128360002 + z * (-0.02685443777
         + z * (0.005189521749 + z * (-0.0008020715713 + z * 7.888682766e-5))))));
 }
 
-// @function erfc_tail needs exp_float high_part
+// @function erfc_tail_float needs exp_scaled_float two_product_float
 // erfc x for 0.45 <= x <= 10.2: exp(-x^2) / (1 + 2x) times a polynomial in (x - 2) / (x + 2); error 1e-9
-// (the form of Shepherd & Laframboise, Math. Comp. 36, 1981). x^2 is split, for exp magnifies its rounding.
-precise float erfc_tail(float x) {
+// (the form of Shepherd & Laframboise, Math. Comp. 36, 1981). x^2 is in two parts, for exp magnifies its rounding.
+precise float erfc_tail_float(float x) {
     x = min(x, 10.2);
-    float head = high_part(x);
-    float t = (x - 2.0) / (x + 2.0);
-    float p = 1.276978381 + t * (-0.09276381144 + t * (-0.1660303712 + t * (0.1640505475 + t * (-0.05422057419
+    precise vec2 square = two_product_float(x, x);
+    precise float t = (x - 2.0) / (x + 2.0);
+    precise float p = 1.276978381 + t * (-0.09276381144 + t * (-0.1660303712 + t * (0.1640505475 + t * (-0.05422057419
         + t * (-0.008024023322 + t * (0.008726746406 + t * (0.001214881179 + t * (-0.001467574263
         + t * (-0.0003099388224 + t * 0.0002132624069)))))))));
-    return exp_float(-head * head) * exp_float((head - x) * (head + x)) * p / (1.0 + 2.0 * x);
+    return exp_scaled_float(-square.x, -square.y, 0) * (p / (1.0 + 2.0 * x));
 }
 
-// @function erf_float needs erf_small erfc_tail
+// @function erf_float needs erf_small_float erfc_tail_float
 precise float erf_float(float x) {
     float a = abs(x);
-    if (!(a > 1.0)) return erf_small(x);
-    float value = 1.0 - erfc_tail(a);
+    if (!(a > 1.0)) return erf_small_float(x);
+    float value = 1.0 - erfc_tail_float(a);
     return x < 0.0 ? -value : value;
 }
 
-// @function erfc_float needs erf_small erfc_tail
+// @function erfc_float needs erf_small_float erfc_tail_float
 precise float erfc_float(float x) {
     float a = abs(x);
-    if (!(a > 0.5)) return 1.0 - erf_small(x);
-    float tail = erfc_tail(a);
+    if (!(a > 0.8)) return 1.0 - erf_small_float(x);
+    float tail = erfc_tail_float(a);
     return x < 0.0 ? 2.0 - tail : tail;
 }
 
@@ -54,95 +55,123 @@ precise float erfinv_float(float x) {
         + s * (-0.003606276597 + s * (0.001457594767 + s * (-3.548761516e-5 + s * (-0.0002876234471 + s * 9.795587464e-5)))))))));
 }
 
-// @function lgamma_near_two
-// log(gamma(2 + e)) / e for -1/2 <= e <= 1; error 2e-9
-precise float lgamma_near_two(float e) {
-    return 0.4227843372 + e * (0.3224670317 + e * (-0.06735251318 + e * (0.02058098173 + e * (-0.007382240299
-        + e * (0.00288636919 + e * (-0.001208188947 + e * (0.0005383382188 + e * (-0.0002127392719 + e * 4.58060594e-5))))))));
+// @function lgamma_to_three_float needs lgamma_one_float lgamma_two_float
+// lgamma(1 + e) for -0.3 <= e <= 2: both roots are factors.
+precise float lgamma_to_three_float(float e) {
+    if (e < 0.5) return e * (e - 1.0) * lgamma_one_float(e);
+    precise float f = e - 1.0;
+    return f * e * lgamma_two_float(f);
 }
 
-// @function lgamma_positive needs lgamma_near_two log_float log1p_float is_inf
-// Up to 8 by lgamma(x + 1) = lgamma(x) + log(x), arranged so that the polynomial's argument is exact; beyond by
-// Stirling's series (DLMF 5.11.1).
-precise float lgamma_positive(float x) {
-    if (x < 0.5) return x * lgamma_near_two(x) - log1p_float(x) - log_float(x);
-    if (x < 1.5) return (x - 1.0) * lgamma_near_two(x - 1.0) - log1p_float(x - 1.0);
-    if (x < 8.0) {
-        float product = 1.0;
-        while (x > 3.0) { x -= 1.0; product *= x; }
-        return (x - 2.0) * lgamma_near_two(x - 2.0) + log_float(product);
-    }
+// @function lgamma_positive_float needs lgamma_to_three_float log_float log_pair_float is_inf
+// Up to 10 by lgamma(x + 1) = lgamma(x) + log(x); beyond by Stirling's series (DLMF 5.11.1).
+precise float lgamma_positive_float(float x) {
     if (is_inf(x)) return x;
-    float r = 1.0 / x, z = r * r, l = log_float(x);
-    return x * (l - 1.0) - 0.5 * l + (0.918938533 + r * (0.0833333333 + z * (-0.00277777778 + z * 7.93650794e-4)));
+    if (x < 0.7) return lgamma_to_three_float(x) - log_float(x);
+    if (x <= 3.0) return lgamma_to_three_float(x - 1.0);
+    if (x < 10.0) {
+        precise float product = 1.0;
+        while (x > 3.0) { x -= 1.0; product *= x; }
+        return lgamma_to_three_float(x - 1.0) + log_float(product);
+    }
+    precise float r = 1.0 / x, z = r * r;
+    precise float series = r * (0.0833333333 + z * (-0.00277777778 + z * (7.93650794e-4
+        - z * 5.95238095e-4)));
+    precise vec2 l = log_pair_float(x);
+    return x * (l.x - 1.0) + (x * l.y + (0.918938533 - 0.5 * l.x + series));
 }
 
-// @function sin_half_turns needs sin_quarter cos_quarter
-// sin(pi x), exact at whole x.
-precise float sin_half_turns(float x) {
-    float k = roundEven(2.0 * x);
-    float r = (x - 0.5 * k) * 3.14159265;
+// @function sin_half_turns_float needs sin_quarter_float cos_quarter_float two_product_float
+// sin(pi x), exact at whole x; pi in two parts.
+precise float sin_half_turns_float(float x) {
+    precise float k = roundEven(2.0 * x);
+    precise float r = x - 0.5 * k;
+    precise vec2 angle = two_product_float(r, 3.14159274);
+    angle.y -= r * 8.74227766e-8;
     int n = int(k - 4.0 * floor(0.25 * k));
-    float value = (n & 1) == 0 ? sin_quarter(r) : cos_quarter(r);
+    float value = (n & 1) == 0 ? sin_quarter_float(angle) : cos_quarter_float(angle);
     return (n & 2) == 0 ? value : -value;
 }
 
-// @function lgamma_float needs lgamma_positive sin_half_turns log_float inf_float is_inf
-// For negative x by reflection (DLMF 5.5.3).
+// @function lgamma_float needs lgamma_positive_float lgamma_to_three_float sin_half_turns_float log_float inf_float is_inf
+// For negative x by reflection (DLMF 5.5.3), near 0 by the recurrence.
 precise float lgamma_float(float x) {
-    if (x > 0.0) return lgamma_positive(x);
+    if (x > 0.0) return lgamma_positive_float(x);
     if (is_inf(x) || x == floor(x)) return inf_float();
-    return 1.14472989 - log_float(abs(x * sin_half_turns(x))) - lgamma_positive(-x);
+    if (x > -0.3) return lgamma_to_three_float(x) - log_float(-x);
+    return 1.14472989 - log_float(abs(x * sin_half_turns_float(x))) - lgamma_positive_float(-x);
 }
 
-// @function digamma_positive needs log_float
-// Up by digamma(x) = digamma(x + 1) - 1/x, then the asymptotic series (DLMF 5.11.2).
-precise float digamma_positive(float x) {
-    float total = 0.0;
-    while (x < 6.0) { total -= 1.0 / x; x += 1.0; }
-    float r = 1.0 / x, z = r * r;
-    return total + (log_float(x) - 0.5 * r - z * (0.0833333333 - z * (0.00833333333 - z * 0.00396825397)));
+// @function digamma_to_four_float needs digamma_root_float digamma_three_float
+// digamma(1 + e) for 0 <= e <= 3. Its root has a factor of its own, in two parts.
+precise float digamma_to_four_float(float e) {
+    if (e > 1.0) return digamma_three_float(e - 2.0);
+    precise float from_root = (e - 0.461632133) - 1.24381500e-8;
+    return from_root * digamma_root_float(from_root);
 }
 
-// @function digamma_float needs digamma_positive sin_half_turns inf_float nan_float
-// For negative x by reflection (DLMF 5.5.4); cos(pi x) = sin(pi (x + 1/2)) with x first taken to |x| <= 1/2.
+// @function digamma_positive_float needs digamma_to_four_float log_float
+// Below 10 by digamma(x + 1) = digamma(x) + 1/x, then the asymptotic series (DLMF 5.11.2).
+precise float digamma_positive_float(float x) {
+    if (x < 1.0) return digamma_to_four_float(x) - 1.0 / x;
+    if (x < 10.0) {
+        precise float total = 0.0;
+        while (x > 4.0) { x -= 1.0; total += 1.0 / x; }
+        return digamma_to_four_float(x - 1.0) + total;
+    }
+    precise float r = 1.0 / x, z = r * r;
+    precise float series = z * (0.0833333333 - z * (0.00833333333 - z * (0.00396825397 - z * 0.00416666667)));
+    return log_float(x) - (0.5 * r + series);
+}
+
+// @function digamma_float needs digamma_positive_float sin_half_turns_float inf_float nan_float
+// For negative x by reflection (DLMF 5.5.4), with x first taken to |x| <= 1/2.
 precise float digamma_float(float x) {
-    if (x > 0.0) return digamma_positive(x);
+    if (x > 0.0) return digamma_positive_float(x);
     if (x == 0.0) return floatBitsToInt(x) < 0 ? inf_float() : -inf_float();
     if (!(x != floor(x))) return nan_float();
-    float r = x - roundEven(x);
-    return digamma_positive(1.0 - x) - 3.14159265 * sin_half_turns(r + 0.5) / sin_half_turns(r);
+    if (x > -1e-9) return -1.0 / x - 0.577215665;
+    precise float r = x - roundEven(x);
+    precise float cosine = sin_half_turns_float(0.5 - abs(r));
+    return digamma_positive_float(1.0 - x) - 3.14159265 * cosine / sin_half_turns_float(r);
 }
 
-// @function hurwitz_zeta
-// The sum of (x + k)^-s over k >= 0 for x > 0 and a whole s >= 2, by Euler and Maclaurin (DLMF 25.11.43).
-precise float hurwitz_zeta(int s, float x) {
-    float total = 0.0;
-    for (int k = 0; k < 10; ++k) {
-        float power = 1.0;
-        for (int i = 0; i < s; ++i) power /= x;
-        total += power;
-        x += 1.0;
+// @function hurwitz_zeta_float
+// The sum of (x + k)^-s over k >= 0 for x > 0 and a whole s >= 2, by Euler and Maclaurin from 12 on (DLMF 25.11.43).
+// Small terms are added first.
+precise float hurwitz_zeta_float(int s, float x) {
+    const float bernoulli[4] = float[4](0.0833333333, -0.00138888889, 3.30687831e-5, -8.26719577e-7);
+    int steps = x < 12.0 ? int(ceil(12.0 - x)) : 0;
+    precise float end = x + float(steps), power = end;
+    for (int i = 2; i < s; ++i) power *= end;
+    precise float n = float(s), factor = n, z = 1.0 / (end * end), falling = 1.0 / end, series = 0.0;
+    for (int k = 0; k < 4; ++k) {
+        series += bernoulli[k] * factor * falling;
+        factor *= (n + float(2 * k + 1)) * (n + float(2 * k + 2));
+        falling *= z;
     }
-    float power = 1.0;
-    for (int i = 1; i < s; ++i) power /= x;
-    float n = float(s), z = 1.0 / (x * x);
-    float series = n / 12.0 * (1.0 - (n + 1.0) * (n + 2.0) * z / 60.0 * (1.0 - (n + 3.0) * (n + 4.0) * z / 42.0));
-    return total + power * (1.0 / (n - 1.0) + 0.5 / x + series * z);
+    precise float total = (end / (n - 1.0) + 0.5 + series) / power / end;
+    for (int k = steps - 1; k >= 0; --k) {
+        precise float inverse = 1.0 / (x + float(k));
+        power = inverse;
+        for (int i = 1; i < s; ++i) power *= inverse;
+        total += power;
+    }
+    return total;
 }
 
-// @function polygamma_float needs hurwitz_zeta sin_half_turns inf_float nan_float is_inf is_nan
+// @function polygamma_float needs hurwitz_zeta_float sin_half_turns_float inf_float nan_float is_inf is_nan
 // (-1)^(n + 1) n! zeta(n + 1, x); for negative x only n = 1, by reflection (DLMF 5.15.6).
 precise float polygamma_float(int n, float x) {
     if (is_nan(x)) return x;
     if (is_inf(x)) return x > 0.0 ? 0.0 : nan_float();
     if (x > 0.0) {
-        float factor = (n & 1) == 1 ? 1.0 : -1.0;
+        precise float factor = (n & 1) == 1 ? 1.0 : -1.0;
         for (int k = 2; k <= n; ++k) factor *= float(k);
-        return factor * hurwitz_zeta(n + 1, x);
+        return factor * hurwitz_zeta_float(n + 1, x);
     }
     if (n != 1) return nan_float();
     if (x == floor(x)) return inf_float();
-    float s = 3.14159265 / sin_half_turns(x);
-    return s * s - hurwitz_zeta(2, 1.0 - x);
+    precise float s = 3.14159265 / sin_half_turns_float(x);
+    return s * s - hurwitz_zeta_float(2, 1.0 - x);
 }

@@ -126,7 +126,7 @@ CASES = [
     for op in ELEMENTWISE
     for dtype in ANY
     for attributes in ATTRIBUTES.get(op.name, [{}])
-    if takes(op, dtype) and not dtype.narrow and not (op.inexact and dtype.name == "float64")
+    if takes(op, dtype) and not dtype.narrow
 ]
 
 

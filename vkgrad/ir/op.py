@@ -87,7 +87,6 @@ class Op:
     grad       (g, out, *inputs, **attributes) -> one node or ZERO per input; or ZERO or NOT_DIFFERENTIABLE for all
     samples    where tests and benchmarks look; see `vkgrad.ops.samples`
     layout     for views, (Layout, **attributes) -> Layout, or None where only a copy can do it
-    inexact    the GLSL version is only as good as single precision, so doubles are refused on Vulkan
     init, combine   for reductions: the identity by dtype, and the GLSL that joins {x} and {y}
     template   for routines, a file of `templates/`, or the text of a template itself
     geometry   for routines, (input shapes, input dtypes, limits, **attributes) -> `Geometry`
@@ -105,7 +104,6 @@ class Op:
     samples: Any
     glsl: str | Mapping[str, str] | None = None
     layout: Callable[..., Any] | None = None
-    inexact: bool = False
     init: Callable[[DType], Any] | None = None
     combine: str | Mapping[str, str] | None = None
     template: str | None = None

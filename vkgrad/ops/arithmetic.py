@@ -15,7 +15,7 @@ from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, dtype_of, integer_range
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import ZERO
-from vkgrad.ops.families import casting, choosing, elementwise, floating, numeric
+from vkgrad.ops.families import casting, choosing, elementwise, floating, in_order, numeric
 from vkgrad.ops.narrow import narrowed
 from vkgrad.ops.samples import edges, inf, nan, uniform
 
@@ -102,9 +102,9 @@ def _pow_grad(g: Node, out: Node, x: Node, y: Node) -> tuple:
 
 
 elementwise(
-    "pow", arity=2, dtype=numeric, numpy=_numpy_pow,
+    "pow", arity=2, dtype=numeric, numpy=in_order(_numpy_pow),
     glsl={"f": "pow_{type}({x}, {y})", "i": "pow_int({x}, {y})", "u": "pow_int({x}, {y})"},
-    grad=_pow_grad, samples=uniform(0.1, 4, (-3, 3)) + SPECIAL + edges(0.5, 2.0, 3.0), inexact=True,
+    grad=_pow_grad, samples=uniform(0.1, 4, (-3, 3)) + SPECIAL + edges(0.5, 2.0, 3.0),
     doc="x ** y; 0 ** 0 is 1. An integer to a negative power is 1 / x**-y without its fraction, 0 if x is 0.",
 )  # fmt: skip
 elementwise(
@@ -121,7 +121,7 @@ elementwise(
     doc="1 / sqrt(x).",
 )  # fmt: skip
 elementwise(
-    "cbrt", dtype=floating, numpy=np.cbrt, glsl="cbrt_{type}({x})", inexact=True,
+    "cbrt", dtype=floating, numpy=in_order(np.cbrt), glsl="cbrt_{type}({x})",
     grad=lambda g, out, x: (guarded_product(g, 1 / (b.apply("square", out) * 3)),), samples=uniform(-4, 4) + SPECIAL,
     doc="The real cube root, also of negative numbers.",
 )  # fmt: skip

@@ -95,7 +95,6 @@ def elementwise(
     grad: GradRule | _Statement,
     samples: Samples,
     arity: int = 1,
-    inexact: bool = False,
     doc: str = "",
 ) -> Op:
     """An op that computes each output element from the input elements at the same place.
@@ -105,11 +104,11 @@ def elementwise(
     as a whole, and its operands are names or literals, so only a literal's minus sign needs care.
     """
     rule = dtype(name) if isinstance(dtype, Taking) else dtype
-    meaning = quiet(in_order(numpy) if inexact else numpy)
+    meaning = quiet(numpy)
     return register(
         Op(
             name=name, family=Family.ELEMENTWISE, arity=arity, shape=same_shape(name), dtype=rule, numpy=meaning,
-            glsl=glsl, grad=grad, samples=samples, inexact=inexact, doc=doc,
+            glsl=glsl, grad=grad, samples=samples, doc=doc,
         )
     )  # fmt: skip
 

@@ -36,6 +36,23 @@ _LGAMMA = (
     4.3721098726508279e-6, -2.0316565230238338e-6, 9.5499279517102905e-7, -4.6501025558807902e-7,
     2.2829018633119588e-7, -9.6862309432548583e-8, 2.7991665804291519e-8, -3.8371787729260946e-9,
 )  # fmt: skip
+# digamma(x0 + e) / e for 1 <= x0 + e <= 2, where x0 is its root; error 3e-18
+_DIGAMMA_ROOT = (
+    0.9676722454476212, -0.4427631689835921, 0.2584997609556486, -0.16394270544241185, 0.1078240506916922,
+    -0.07219956125611147, 0.048804288134436574, -0.03316112647814546, 0.02259764928437279, -0.015424766261277919,
+    0.010538769938576956, -0.007204519666511045, 0.0049270580267742016, -0.0033700680515484165, 0.0023028895420557894,
+    -0.00157420216813665, 0.0010901225234458578, -0.0007549229618596274, 0.0004717939701691318,
+    -0.0002843132292526133, 0.0002805343686746867, -0.0002785074876883787, 0.00011881232908510335,
+)  # fmt: skip
+# digamma(3 + e) for -1 <= e <= 1; error 2e-18
+_DIGAMMA_THREE = (
+    0.9227843350984671, 0.39493406684822646, -0.07705690315959429, 0.019823233711134862, -0.005677755143368817,
+    0.0017180619845354134, -0.0005367773819515793, 0.00017110619691420163, -5.526782573889967e-05,
+    1.8012634635133646e-05, -5.9073563913857425e-06, 1.9459008352596906e-06, -6.430259226267795e-07,
+    2.1304958946184967e-07, -7.06817711097889e-08, 2.3351638439175582e-08, -7.763545025251715e-09,
+    2.7242742307479803e-09, -9.068336793645203e-10, 2.0269507176299237e-10, -6.749345689248068e-11,
+    6.218811526831498e-11, -2.0722454724131336e-11,
+)  # fmt: skip
 # The even Bernoulli numbers B2, B4 …, for the asymptotic series (DLMF 5.11.1, 5.11.2, 25.11.43).
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 
@@ -115,18 +132,26 @@ def _lgamma_positive(x: Any) -> Any:
 
 def _lgamma(x: Any) -> Any:
     away = np.abs(x)
+    near = np.maximum(x, -0.5)  # left of 0 by lgamma(x) = lgamma(x + 1) - log|x|, farther by reflection
+    small = near * _polynomial(_LGAMMA, np.minimum(near, 1.0)) - np.log1p(near) - np.log(away)
     reflected = log(pi) - np.log(away * np.abs(np.sin(pi * _turns_to_half(away)))) - _lgamma_positive(away)
-    return np.where(x > 0, _lgamma_positive(x), np.where((x == 0) | np.isinf(x), np.inf, reflected))
+    left = np.where((x == np.round(x)) | np.isinf(x), np.inf, np.where(x > -0.5, small, reflected))
+    return np.where(x > 0, _lgamma_positive(x), np.where(np.isnan(x), x, left))
 
 
 def _digamma_positive(x: Any) -> Any:
-    total = np.zeros_like(x)
-    for _ in range(10):
-        step = x < 10
-        total = np.where(step, total - 1 / x, total)
-        x = np.where(step, x + 1, x)
-    inverse = 1 / x
-    return total + np.log(x) - inverse / 2 - sum(b / (2 * k) * inverse ** (2 * k) for k, b in enumerate(_BERNOULLI, 1))
+    e = np.where(x < 1, x, x - 1)  # digamma(1 + e) plus `total`, with e taken to 0 .. 3
+    total = np.where(x < 1, -1 / x, 0.0)
+    for _ in range(6):
+        step = (e > 3) & (x < 10)
+        e = np.where(step, e - 1, e)
+        total = np.where(step, total + 1 / (e + 1), total)
+    from_root = np.minimum(e, 1.0) - 0.46163214496836236 + 1.5522348162858677e-17
+    three = _polynomial(_DIGAMMA_THREE, np.clip(e, 1.0, 3.0) - 2)
+    near = np.where(e > 1, three, from_root * _polynomial(_DIGAMMA_ROOT, from_root)) + total
+    inverse = 1 / np.maximum(x, 10.0)
+    series = sum(b / (2 * k) * inverse ** (2 * k) for k, b in enumerate(_BERNOULLI, 1))
+    return np.where(x < 10, near, np.log(x) - inverse / 2 - series)
 
 
 def _digamma(x: Any) -> Any:
@@ -139,8 +164,8 @@ def _zeta(s: int, x: Any) -> Any:
     """The Hurwitz zeta function, sum of (x + k)**-s over k >= 0, for x > 0 (DLMF 25.11.43)."""
     total = np.zeros_like(x)
     for _ in range(12):
-        total = total + x**-s
-        x = x + 1
+        total = np.where(x < 12, total + x**-s, total)
+        x = np.where(x < 12, x + 1, x)
     total = total + x ** (1 - s) / (s - 1) + 0.5 * x**-s
     factor: float = s
     for k, b in enumerate(_BERNOULLI, 1):
@@ -159,7 +184,8 @@ def _polygamma(x: Any, *, order: int) -> Any:
 
 
 def _sigmoid(x: Any) -> Any:
-    return 1 / (1 + np.exp(-x))
+    e = np.exp(-np.abs(x))  # does not overflow, so that small results keep their digits
+    return np.where(x < 0, e, 1) / (1 + e)
 
 
 def _softplus(x: Any) -> Any:

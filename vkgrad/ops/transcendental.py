@@ -1,7 +1,7 @@
 """Exponentials, logarithms, angles and the special functions, element by element, on floats.
 
-GLSL has these in single precision only, and loosely; the kernels use the formulas of `templates/library`. The
-meanings that NumPy lacks are in `vkgrad.ops.special`.
+GLSL has these in single precision only, and loosely; the kernels use the formulas of `templates/library`, of which there
+is one for each precision. The meanings that NumPy lacks are in `vkgrad.ops.special`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
 from vkgrad.ops import special
 from vkgrad.ops.arithmetic import SPECIAL, guarded_product
-from vkgrad.ops.families import elementwise, floating
+from vkgrad.ops.families import elementwise, floating, in_order
 from vkgrad.ops.samples import Samples, edges, uniform
 
 
 def _function(name: str, numpy: Any, derivative: Any, samples: Samples, doc: str = "") -> None:
     """One function of one variable. `derivative(out, x)` may be infinite or NaN somewhere."""
     elementwise(
-        name, dtype=floating, numpy=numpy, glsl=f"{name}_{{type}}({{x}})", inexact=True, doc=doc,
+        name, dtype=floating, numpy=in_order(numpy), glsl=f"{name}_{{type}}({{x}})", doc=doc,
         grad=lambda g, out, x: (guarded_product(g, derivative(out, x)),), samples=samples + SPECIAL,
     )  # fmt: skip
 
@@ -55,7 +55,7 @@ _function(
 )
 _function("atanh", np.arctanh, lambda out, x: 1 / guarded_product(1 - x, x + 1), uniform(-0.9, 0.9) + edges(1e-6))
 elementwise(
-    "atan2", arity=2, dtype=floating, numpy=np.arctan2, glsl="atan2_{type}({x}, {y})", inexact=True,
+    "atan2", arity=2, dtype=floating, numpy=in_order(np.arctan2), glsl="atan2_{type}({x}, {y})",
     grad=lambda g, out, y, x: (
         guarded_product(g, x / (_of("square", x) + _of("square", y))),
         guarded_product(g, -(y / (_of("square", x) + _of("square", y)))),
@@ -65,16 +65,16 @@ elementwise(
 
 # ---- what saturates: finite derivatives everywhere, written with the result
 elementwise(
-    "tanh", dtype=floating, numpy=np.tanh, glsl="tanh_{type}({x})", inexact=True,
+    "tanh", dtype=floating, numpy=in_order(np.tanh), glsl="tanh_{type}({x})",
     grad=lambda g, out, x: (g * (1 - out * out),), samples=uniform(-4, 4) + SPECIAL + edges(1e-6, 20.0, 100.0),
 )  # fmt: skip
 elementwise(
-    "sigmoid", dtype=floating, numpy=special.sigmoid, glsl="sigmoid_{type}({x})", inexact=True,
+    "sigmoid", dtype=floating, numpy=in_order(special.sigmoid), glsl="sigmoid_{type}({x})",
     grad=lambda g, out, x: (g * (out * (1 - out)),), samples=uniform(-8, 8) + SPECIAL + edges(-80.0, 100.0),
     doc="1 / (1 + exp(-x)).",
 )  # fmt: skip
 elementwise(
-    "softplus", dtype=floating, numpy=special.softplus, glsl="softplus_{type}({x})", inexact=True,
+    "softplus", dtype=floating, numpy=in_order(special.softplus), glsl="softplus_{type}({x})",
     grad=lambda g, out, x: (g * _of("sigmoid", x),), samples=uniform(-8, 8) + SPECIAL + edges(-80.0, 100.0),
     doc="log(1 + exp(x)), without overflow.",
 )  # fmt: skip
@@ -101,7 +101,7 @@ _function(
     uniform(0.2, 12) + edges(-1.5, 1e30), "The derivative of lgamma.",
 )  # fmt: skip
 elementwise(
-    "polygamma", dtype=floating, numpy=special.polygamma, glsl="polygamma_{type}({order}, {x})", inexact=True,
+    "polygamma", dtype=floating, numpy=in_order(special.polygamma), glsl="polygamma_{type}({order}, {x})",
     grad=lambda g, out, x, *, order: (guarded_product(g, _of("polygamma", x, order=order + 1)),),
     samples=uniform(0.2, 12) + SPECIAL, doc="The derivative of digamma, `order` times (at least once).",
 )  # fmt: skip

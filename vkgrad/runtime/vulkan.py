@@ -30,7 +30,6 @@ from vkgrad.counters import count
 from vkgrad.errors import DeviceLostError, NoDeviceError, NoDriverError, OutOfDeviceMemoryError
 from vkgrad.ir.dtypes import DType, float64
 from vkgrad.ir.node import Node
-from vkgrad.ir.op import Family
 from vkgrad.notice import notice
 from vkgrad.ops.narrow import handed_out
 from vkgrad.runtime import _native
@@ -113,14 +112,9 @@ class VulkanDevice:
         return None if self.limits.float64 else f"{self.name} lacks the feature shaderFloat64"
 
     def refuses(self, node: Node) -> str | None:
-        wide = False
         for dtype in (node.dtype, *(source.dtype for source in node.inputs)):
-            if dtype.size_bytes == 8:
-                if (reason := self.lacks(dtype)) is not None:
-                    return reason
-                wide |= dtype is float64
-        if wide and node.op.inexact and node.op.family is Family.ELEMENTWISE:
-            return "GLSL has this function in single precision only"
+            if dtype.size_bytes == 8 and (reason := self.lacks(dtype)) is not None:
+                return reason
         return None
 
     # ---- memory
