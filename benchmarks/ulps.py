@@ -2,13 +2,13 @@
 
     python -m benchmarks.ulps [--out FILE] [--per-decade N] [FUNCTION ...]
 
-Points are drawn evenly over the logarithm of |x|, `per-decade` of them in each decade from 1e-6 to 1e6 and on each side of
-0, fewer beyond, down to the smallest denormal and up to the largest number; as many close to where a function is delicate
-(1 for log, the roots of digamma); and the edges: zeros, infinities, NaN, the ends of the range and of the denormals.
+Points are drawn evenly over the logarithm of |x|, `per-decade` of them in each decade from 1e-6 to 1e6 on each side of
+0, fewer beyond, down to the smallest denormal and up to the largest number; more close to where a function is delicate
+(1 for log, the root of digamma); and the edges: zeros, infinities, NaN, the ends of the range and of the denormals.
 
 The truth about float32 is the op's meaning in double precision. That about float64 is the C library's 80-bit function,
 where NumPy has one, and otherwise mpmath with 30 digits at a tenth of the points. `tests/ops/test_ulps.py` holds both
-against mpmath. Results are kept in `bench_results/ulps`; `docs/generate.py` makes the table of `docs/numerics.md` of them.
+against mpmath. Results are kept in `bench_results/ulps`; `docs/generate.py` makes a table of them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Domain:
 ROOT = 1.4616321449683622  # of digamma
 DOMAINS: dict[str, Domain] = {
     "sqrt": Domain(0), "rsqrt": Domain(0), "reciprocal": Domain(), "cbrt": Domain(),
-    "exp": Domain(-750, 712, (0, 88.7, 709.7)), "exp2": Domain(-1080, 1026, (0, 127.9)), "expm1": Domain(-750, 712, (0,)),
+    "exp": Domain(-750, 712, (0, 88.7, 709.7)), "exp2": Domain(-1080, 1026, (0, 127.9)),
+    "expm1": Domain(-750, 712, (0,)),
     "log": Domain(0, inf, (1,)), "log2": Domain(0, inf, (1,)), "log10": Domain(0, inf, (1,)),
     "log1p": Domain(-1, inf, (-1, 1)),
     "sin": Domain(far=True, delicate=(3.141592653589793, 1e5)), "cos": Domain(far=True, delicate=(1.5707963267948966,)),
@@ -64,7 +65,7 @@ DOMAINS: dict[str, Domain] = {
 }  # fmt: skip
 PAIRS = ("divide", "pow", "atan2")
 ATTRIBUTES: dict[str, dict[str, int]] = {"polygamma": {"order": 1}}
-# Left of 0 these are differences of larger numbers, which are as exact as their parts: an ulp is one of this size there.
+# Left of 0 these are differences of larger numbers, as exact as those: an ulp is at least that of this size there.
 PARTS = {"lgamma": 4.0, "digamma": 4.0}
 FUNCTIONS = (*DOMAINS, *PAIRS)
 
@@ -80,8 +81,8 @@ def _around(generator: np.random.Generator, info: Any, low: int, high: int, coun
 def edges(dtype: np.dtype) -> np.ndarray:
     info = np.finfo(dtype)
     above = np.array(
-        [0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 10, 1 + info.eps, 1 - info.epsneg, 0.5 + info.epsneg, 2 - info.eps, 709.5, 745,
-         88.7, 104, 1e10, info.max, info.tiny, info.tiny * 0.5, info.smallest_subnormal, inf, nan], dtype,
+        [0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 10, 1 + info.eps, 1 - info.epsneg, 0.5 + info.epsneg, 2 - info.eps, 709.5,
+         745, 88.7, 104, 1e10, info.max, info.tiny, info.tiny * 0.5, info.smallest_subnormal, inf, nan], dtype,
     )  # fmt: skip
     return np.concatenate([above, -above])
 
@@ -235,7 +236,11 @@ def measure(name: str, dtype: np.dtype, stride: int = 1, per_decade: int = PER_D
         off = np.minimum(off, distance(found, expected, scale))
         off = np.where((np.abs(expected) < tiny) & (np.abs(found) <= tiny), 0.0, off)
     at = int(np.argmax(off))
-    return {"ulps": float(np.ceil(off[at] * 100) / 100), "at": [repr(x[at].item()) for x in operands], "points": len(found)}
+    return {
+        "ulps": float(np.ceil(off[at] * 100) / 100),
+        "at": [repr(x[at].item()) for x in operands],
+        "points": len(found),
+    }
 
 
 def driver() -> str:
@@ -257,7 +262,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where to write the results; else they are only printed")
     parser.add_argument("--per-decade", type=int, default=PER_DECADE)
     arguments = parser.parse_args()
-    results: dict[str, Any] = {"driver": driver(), "device": vg.default_device().name, "per_decade": arguments.per_decade}
+    results: dict[str, Any] = {
+        "driver": driver(),
+        "device": vg.default_device().name,
+        "per_decade": arguments.per_decade,
+    }
     results["commit"] = os.environ.get("VKGRAD_COMMIT", "")
     started = time.perf_counter()
     for dtype in types():

@@ -1,9 +1,9 @@
 """Fit polynomials of the library of GLSL functions and write them: `python script/coefficients.py [--check]`.
 
-Each polynomial interpolates a function at Chebyshev points, computed by mpmath with 60 digits; its coefficients are then
-rounded to the precision that its name ends in. `error` in the comments is the largest difference from the function before that rounding, on a fine
-grid, relative to what `scale` says matters. Nothing here is taken from another library: a function, an interval and a
-degree are all that goes in.
+Each polynomial interpolates a function at Chebyshev points, computed by mpmath with 60 digits; its coefficients are
+then rounded to the precision that its name ends in. `error` in the comments is the largest difference from the function
+before that rounding, on a fine grid, relative to the function's largest value. Nothing here is taken from another
+library: a function, an interval and a degree are all that goes in.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ class Fit:
     degree: int
 
 
-def _series(function: Callable, limit: Callable, threshold: str = "1e-6") -> Callable:
-    """`function`, or the series `limit` where the function would lose too many digits."""
-    return lambda x: limit(x) if abs(x) < mpf(threshold) else function(x)
+def _exp_rest(r: mpf) -> mpf:
+    """(e^r - 1 - r) / r^2; the middle point is not quite 0 and takes the most digits."""
+    with mpmath.workdps(250):
+        return (mpmath.expm1(r) - r) / r**2
 
 
 def _odd(function: Callable, z: mpf) -> mpf:
@@ -89,7 +90,7 @@ def _gamma(kind: str, degree: int) -> list[Fit]:
 
 FITS = [
     Fit("exp_tail_double", "(e^r - 1 - r) / r^2 for |r| <= ln(2) / 2",
-        _series(lambda r: (mpmath.expm1(r) - r) / r**2, lambda r: 0.5 + r / 6 + r**2 / 24 + r**3 / 120 + r**4 / 720, "1e-9"),
+        _exp_rest,
         -LN2 / 2 * mpf("1.001"), LN2 / 2 * mpf("1.001"), 10),
     Fit("log_tail_double", "(log((1 + s) / (1 - s)) - 2s) / s^3 in z = s^2 for |s| <= 3 - sqrt(8)",
         lambda z: 2 * _odd(mpmath.atanh, z), mpf(0), mpf("0.02945"), 7),

@@ -33,7 +33,7 @@ EXACT = Ulps(0, 0, 0)
 ROUNDED = Ulps(0.5, 0.5, 0.5, 0.5)
 DIVIDED = Ulps(0.5, 0.5, 3, 3)
 TWICE_ROUNDED = Ulps(1.5, 1.5, 5, 5)
-# NumPy's own functions promise 4 ulp at most, and so do ours in GLSL (see tests/ops/test_ulps.py): together 5 in practice.
+# NumPy's own functions promise 4 ulp at most, as do ours in GLSL (tests/ops/test_ulps.py): between them 5 in practice.
 FUNCTION = Ulps(4, 4, 5, 5)
 # The magnified error of x in exp(x) and its kin in double precision.
 STEEP = Ulps(4, 6, 5, 7)

@@ -45,7 +45,7 @@ precise double erfinv_double(double x) {
 // @function lgamma_to_three_double needs lgamma_one_double lgamma_two_double
 // lgamma(1 + e) for -0.3 <= e <= 2: both roots are factors.
 precise double lgamma_to_three_double(double e) {
-    if (e < 0.5lf) return e * (e - 1.0lf) * lgamma_one_double(e);
+    if (e < 0.5lf) return e == 0.0lf ? e : e * (e - 1.0lf) * lgamma_one_double(e);
     precise double f = e - 1.0lf;
     return f * e * lgamma_two_double(f);
 }

@@ -58,7 +58,7 @@ precise float erfinv_float(float x) {
 // @function lgamma_to_three_float needs lgamma_one_float lgamma_two_float
 // lgamma(1 + e) for -0.3 <= e <= 2: both roots are factors.
 precise float lgamma_to_three_float(float e) {
-    if (e < 0.5) return e * (e - 1.0) * lgamma_one_float(e);
+    if (e < 0.5) return e == 0.0 ? e : e * (e - 1.0) * lgamma_one_float(e);
     precise float f = e - 1.0;
     return f * e * lgamma_two_float(f);
 }

@@ -1,7 +1,7 @@
 """Exponentials, logarithms, angles and the special functions, element by element, on floats.
 
-GLSL has these in single precision only, and loosely; the kernels use the formulas of `templates/library`, of which there
-is one for each precision. The meanings that NumPy lacks are in `vkgrad.ops.special`.
+GLSL has these in single precision only, and loosely; the kernels use the formulas of `templates/library`, which has one
+for each precision. The meanings that NumPy lacks are in `vkgrad.ops.special`.
 """
 
 from __future__ import annotations
