@@ -24,6 +24,7 @@ from vkgrad.ops.contraction import contract
 from vkgrad.ops.indexed import gather, scatter_add
 from vkgrad.ops.reductions import argextreme
 from vkgrad.schedule.kernel import Load
+from vkgrad.schedule.split import Width
 
 GRAPHS = 150
 LARGEST = 1 << 9  # elements of a node
@@ -239,6 +240,11 @@ def test_random_graphs(block: int, fuse: bool) -> None:
 def test_few_buffers_force_smaller_kernels() -> None:
     for seed in range(30):
         compare(seed, max_buffers=6)
+
+
+def test_what_vulkan_devices_do_to_kernels() -> None:
+    for seed in range(60):
+        compare(seed, width=Width(1, 1, 1 << 20))
 
 
 def test_a_wrong_address_is_noticed() -> None:

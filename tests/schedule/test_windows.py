@@ -12,6 +12,7 @@ from vkgrad.ir.node import Node
 from vkgrad.ops.views import overlap_add
 from vkgrad.schedule import windows
 from vkgrad.schedule.kernel import Guarded, Kernel, Reduce
+from vkgrad.schedule.split import Width
 
 
 def put_back(size: int, stride: int, extent: int) -> tuple[Node, dict[Node, np.ndarray]]:
@@ -32,7 +33,7 @@ def put_back(size: int, stride: int, extent: int) -> tuple[Node, dict[Node, np.n
 
 def kernel_of(size: int, stride: int, extent: int) -> Kernel:
     output, values = put_back(size, stride, extent)
-    plan, leaves = plan_of([output])
+    plan, leaves = plan_of([output], width=Width(1, 1, 1 << 20))
     (found,) = run(plan, leaves, values)
     assert found is not None
     np.testing.assert_array_equal(found.reshape(output.shape), evaluate([output], values)[0])

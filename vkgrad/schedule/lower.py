@@ -33,7 +33,6 @@ from vkgrad.schedule.kernel import (
     Store,
     operands,
 )
-from vkgrad.schedule.windows import without_windows
 
 Key = tuple[Node, Chain | None]
 ADDRESSING = (Load, Index, Guarded, Gather)  # the instructions that have a layout
@@ -288,7 +287,7 @@ class Lowering:
         kernel = Kernel(
             self.extents, self.parallel, tuple(self.code), tuple(stores), tuple(self.slots), labels=labels or ("copy",)
         )
-        return canonical(without_windows(live(kernel, self.product)))
+        return canonical(live(kernel, self.product))
 
     def _routine(self, node: Node) -> Kernel:
         loads = []

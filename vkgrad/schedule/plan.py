@@ -24,6 +24,7 @@ from vkgrad.schedule.simplify import simplify
 from vkgrad.schedule.split import Width, split
 from vkgrad.schedule.stack import Stack, Stacking, find_stacks
 from vkgrad.schedule.widen import widen
+from vkgrad.schedule.windows import without_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,8 @@ def build_plan(
             continue
         lowering = Lowering(cluster, fusion, has_value, buffer_of)
         kernel = lowering.kernel(stored)
+        if width is not None:  # NumPy walks short axes slowly, and skips padding itself
+            kernel = without_windows(kernel)
         lowered.append((kernel, lowering.anchors, stored))
         wanted.update(dict.fromkeys(anchor for anchor in lowering.anchors if anchor in fusion.home))
     lowered.reverse()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from vkgrad.ir.layout import Guard, Layout
 from vkgrad.schedule.chains import prune
 from vkgrad.schedule.kernel import Compute, Gather, Guarded, Index, Instruction, Kernel, Literal, Load, Reduce, operands
+from vkgrad.schedule.lower import canonical
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,10 @@ class Window:
 
 def without_windows(kernel: Kernel) -> Kernel:
     """`kernel` with every sum over windows that do not overlap as its one term."""
-    while (window := _window(kernel)) is not None:
-        kernel = _resolved(kernel, window)
-    return kernel
+    resolved = kernel
+    while (window := _window(resolved)) is not None:
+        resolved = _resolved(resolved, window)
+    return kernel if resolved is kernel else canonical(resolved)
 
 
 def _window(kernel: Kernel) -> Window | None:
