@@ -106,7 +106,8 @@ class Convolution:
     def name(self) -> str:
         return ("packed " if self.packed else "") + (
             f"{self.part} {self.batch}x{self.channels}x{self.size} to {self.outputs} k{self.kernel}"
-            f"{f' s{self.stride}' if self.stride > 1 else ''}{f' p{self.padding}' if self.padding else ''}{f' /{self.parts}' if self.parts > 1 else ''}"
+            f"{f' s{self.stride}' if self.stride > 1 else ''}{f' p{self.padding}' if self.padding else ''}"
+            f"{f' /{self.parts}' if self.parts > 1 else ''}"
         )
 
     @property
