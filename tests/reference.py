@@ -24,7 +24,7 @@ def graph_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A folder whose tests concern graphs alone imports this in its conftest.
     """
-    monkeypatch.setattr(build, "on_node", [])
+    monkeypatch.setattr(build, "on_rare", [])
 
 
 def variable(array: Any, values: dict[Node, np.ndarray], dtype: DType | None = None) -> Node:

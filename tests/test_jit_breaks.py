@@ -545,7 +545,7 @@ def test_nothing_grows_over_many_steps() -> None:
         return loss
 
     def sizes() -> tuple[int, ...]:
-        return len(engine.values), len(ir_node._interned), len(engine.pending)
+        return len(engine.values), ir_node.living(), len(engine.waiting())
 
     x = np.ones((2, 4), "f4")
     for run, count in ((vg.jit(step), 2000), (lambda x: float(step(vg.tensor(x))), 100)):

@@ -37,7 +37,7 @@ def live() -> dict[str, int]:
     counters = native.counters if native is not None else {}
     return {
         "values": len(engine.values),
-        "nodes": len(ir_node._interned),
+        "nodes": ir_node.living(),
         **{name: counters[name] for name in ("buffers_live", "descriptor_sets", "sequences") if name in counters},
     }
 

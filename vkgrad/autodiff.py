@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from vkgrad.errors import DifferentiationError
 from vkgrad.ir.build import apply, constant
-from vkgrad.ir.node import Node, walk
+from vkgrad.ir.node import Node, Signature, apart, is_sharing, walk
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, ZERO
+from vkgrad.ir.program import Program, recorded, structure
+from vkgrad.ir.weak import WeakMap
+
+MOST_PROGRAMS = 256  # derivatives kept for reuse
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,8 @@ class CustomRule:
     pull: Callable[[Node], Sequence[Node | None]]
 
 
-custom_rules: WeakKeyDictionary[Node, CustomRule] = WeakKeyDictionary()
+custom_rules: WeakMap[Node, CustomRule] = WeakMap()
+_programs: dict[tuple, Program] = {}
 
 
 def sources(node: Node) -> tuple[Node, ...]:
@@ -38,9 +42,43 @@ def sources(node: Node) -> tuple[Node, ...]:
 def vjp(outputs: Sequence[Node], wrt: Sequence[Node], cotangents: Sequence[Node]) -> list[Node | None]:
     """The product of `cotangents` with the Jacobian of `outputs` with respect to `wrt`.
 
-    Nothing is searched below a node of `wrt`. None stands for a gradient that is zero because no path exists.
+    Nothing is searched below a node of `wrt`. None stands for a gradient that is zero because no path exists. The rules
+    are asked once for each structure of graph, and what they built is replayed afterwards, without what nobody needs.
+
     Raises: `DifferentiationError` when a path goes through an op that has no derivative.
     """
+    targets = set(wrt)
+    has_custom = False
+
+    def input_key(node: Node) -> Signature | None:
+        nonlocal has_custom
+        if node in targets or node.dtype.kind != "f" or node.op.grad is ZERO:
+            return node.signature
+        has_custom = has_custom or node in custom_rules
+        return None
+
+    graph, number, _ = structure(outputs, input_key)
+    if has_custom or not is_sharing():
+        return _derived(outputs, wrt, cotangents)
+    weights = tuple([(number.setdefault(node, len(number)), node.signature) for node in cotangents])
+    key = (graph, weights, tuple([number.get(node, -1) for node in wrt]))
+    found = _programs.get(key)
+    if found is None:
+        with apart():
+            parts = _derived(outputs, wrt, cotangents)
+        found = recorded(parts, list(number))
+        if found is None:
+            return _derived(outputs, wrt, cotangents)
+        while len(_programs) >= MOST_PROGRAMS:
+            _programs.pop(next(iter(_programs)), None)
+    else:
+        _programs.pop(key, None)
+    _programs[key] = found  # at the end, since the one that was used longest ago goes first
+    return found.replay(number)
+
+
+def _derived(outputs: Sequence[Node], wrt: Sequence[Node], cotangents: Sequence[Node]) -> list[Node | None]:
+    """`vjp`, by asking the rules."""
     targets = set(wrt)
     order = walk(outputs, targets.__contains__, sources)
     on_path: set[Node] = set()

@@ -16,9 +16,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary, WeakValueDictionary, ref
+from weakref import ref
 
 import numpy as np
 
@@ -31,9 +32,10 @@ from vkgrad.ir import node as node_module
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import Family
+from vkgrad.ir.weak import WeakMap
 from vkgrad.notice import notice
 from vkgrad.ops.narrow import encoded, handed_out, meaning_of
-from vkgrad.ops.sources import leaf
+from vkgrad.ops.sources import LEAF, leaf
 from vkgrad.ops.views import alias
 from vkgrad.runtime.device import Device, Job, Memory, Recording
 from vkgrad.schedule.plan import Plan, build_plan, structure
@@ -46,7 +48,8 @@ MOST_IN_FLIGHT = 8  # submissions the host may run ahead
 class Handle(Protocol):
     """What the engine knows of a tensor: its node, and whether that node's history must stay (backward() may come)."""
 
-    node: Node
+    node: Node  # says to who watches that it was looked at
+    _node: Node  # the same, unsaid
     keeps_history: bool
 
 
@@ -69,10 +72,12 @@ class Value:
     lent: bool = False
 
 
-values: WeakKeyDictionary[Node, Value] = WeakKeyDictionary()  # a node with a value is never computed again
-# Handles whose node has no value yet, by id and in order of creation. A WeakSet would compare them with ==, which on
-# tensors is element-wise, and would give plans an order that changes from run to run.
-pending: WeakValueDictionary[int, Any] = WeakValueDictionary()
+values: WeakMap[Node, Value] = WeakMap()  # a node with a value is never computed again
+# Handles whose node had no value when they were made, in order of creation, so that plans do not change. Most are
+# gone soon, as what stands between two operations is. Those are left out when the list is looked at.
+pending: list[ref[Any]] = []
+MOST_PENDING_HANDLES = 4096  # then it is looked at, for those that are gone
+_most_pending = MOST_PENDING_HANDLES
 _aside = threading.local()  # `handles`: what this thread keeps out of `pending` now
 on_flush: list[Callable[[Plan | None, Recording], None]] = []
 lock = threading.RLock()
@@ -102,10 +107,10 @@ def tracing() -> Trace | None:
 _devices: dict[str, Device] = {}
 _plans: OrderedDict[tuple, tuple[Plan, Any]] = OrderedDict()
 _in_flight: list[Recording] = []
-_built = 0
+_flushed_at = 0  # how many nodes there were when nothing was pending last
 
-# Goes up whenever a node is built or a tensor gets another node, gradient or mode. While it stands still, what a
-# recorded step relied on still holds, and nobody new can hold a value that the step is about to overwrite.
+# Goes up whenever a tensor of a built node is made, or a tensor gets another node, gradient or mode. While it stands
+# still, what a recorded step relied on still holds, and nobody new can hold a value that it is about to overwrite.
 changes = 0
 
 
@@ -119,7 +124,7 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 cache.on_compile.append(lambda name: count(shaders_compiled=1))
-node_module.intern_nodes = lambda: config.cse
+node_module.intern_nodes = partial(getattr, config, "cse")
 
 
 # ---- devices
@@ -185,21 +190,18 @@ def host_policy(policy: str) -> Iterator[None]:
 
 
 def _refuse(node: Node) -> None:
-    """Called for each node when it is built: what the device cannot compute is refused here, not at the flush."""
-    global _built, changes
-    _built += 1
-    changes += 1
-    if node.dtype.size_bytes == 8 or any(source.dtype.size_bytes == 8 for source in node.inputs):
-        reason = device().refuses(node)
-        if reason is not None and config.host == "raise":
-            instead = "int32" if "shaderInt64" in reason else "float32"
-            raise UnsupportedError(
-                f"{node.op.name}: {node.dtype.name}{list(node.shape)} has no kernel on {device().name}: {reason}. "
-                f"Use {instead}, the cpu device, or VKGRAD_HOST=allow to compute it on the host"
-            )
+    """Called for each node of a rare type when it is built: what the device cannot compute is refused here, not at the
+    flush."""
+    reason = device().refuses(node)
+    if reason is not None and config.host == "raise":
+        instead = "int32" if "shaderInt64" in reason else "float32"
+        raise UnsupportedError(
+            f"{node.op.name}: {node.dtype.name}{list(node.shape)} has no kernel on {device().name}: {reason}. "
+            f"Use {instead}, the cpu device, or VKGRAD_HOST=allow to compute it on the host"
+        )
 
 
-build.on_node.append(_refuse)
+build.on_rare.append(_refuse)
 
 
 # ---- values in
@@ -214,29 +216,48 @@ def put(array: np.ndarray, dtype: DType) -> Node:
 
 def register(handle: Handle) -> None:
     """Called by every new tensor: it is pending until its node has a value."""
-    watching = tracing()
-    if watching is not None:
+    global changes, _flushed_at
+    if trace is not None and (watching := tracing()) is not None:
         watching.made(handle)
-    elif handle.node not in values:
+        return
+    node = handle._node
+    if node.op is not LEAF:
+        changes += 1  # it may hold on to what a recorded step is about to overwrite
+    if id(node) not in values.entries:
         if (unready := getattr(_aside, "handles", None)) is not None:
-            unready[id(handle)] = handle
+            unready.append(ref(handle))
             return
-        pending[id(handle)] = handle
-        if _built > MOST_PENDING_NODES:
+        if not pending:
+            _flushed_at = node.serial
+        pending.append(ref(handle))
+        if len(pending) > _most_pending:
+            waiting()
+        if node.serial - _flushed_at > MOST_PENDING_NODES:
             flush()
+
+
+def waiting() -> list[Any]:
+    """The pending handles that are still there, each once."""
+    global _most_pending
+    with lock:
+        seen = len(pending)  # what other threads add meanwhile stays behind these
+        found = {id(handle): (handle, weak) for weak in pending[:seen] if (handle := weak()) is not None}
+        pending[:seen] = [weak for _, weak in found.values()]
+        _most_pending = max(MOST_PENDING_HANDLES, 2 * len(found))
+        return [handle for handle, _ in found.values()]
 
 
 @contextmanager
 def aside() -> Iterator[None]:
     """While inside, what this thread records is pending for nobody: it may depend on nodes that never get a value."""
     before = getattr(_aside, "handles", None)
-    _aside.handles = WeakValueDictionary() if before is None else before
+    _aside.handles = [] if before is None else before
     try:
         yield
     finally:
         own, _aside.handles = _aside.handles, before
         if before is None:
-            for handle in own.values():
+            for handle in [handle for weak in own if (handle := weak()) is not None]:
                 if not any(
                     node.op.family is Family.LEAF for node in walk([handle.node], stop=has_value) if node not in values
                 ):
@@ -244,7 +265,7 @@ def aside() -> Iterator[None]:
 
 
 def has_value(node: Node) -> bool:
-    return node in values
+    return id(node) in values.entries
 
 
 def another(node: Node) -> Node:
@@ -321,7 +342,7 @@ def evaluate(nodes: Iterable[Node], read: Sequence[Node] = ()) -> None:
         on_host = [node for node in nodes if node.size and node in values and values[node].source is not None]
         for node in dict.fromkeys((*nodes, *read)):
             if not node.size and node not in values:
-                values[node] = Value(device(), None, 0)
+                _know({node: Value(device(), None, 0)})
         groups: dict[int, tuple[Device, list[Node]]] = {}
         if len(_devices) > 1:
             for node in targets:
@@ -353,7 +374,7 @@ def _host_nodes(targets: Sequence[Node], own: Device) -> None:
         with np.errstate(all="ignore"):
             result = encoded(meaning_of(node.op, node.dtype)(*arrays, **node.attributes), node.dtype)
         count_host(node.op.name, node.ndim, node.dtype.name, result.nbytes)
-        values[node] = Value(own, None, node.size * node.dtype.size_bytes, source=result)
+        _know({node: Value(own, None, node.size * node.dtype.size_bytes, source=result)})
 
 
 def upload_of(value: Value) -> tuple[Memory, int]:
@@ -365,7 +386,7 @@ def upload_of(value: Value) -> tuple[Memory, int]:
 
 def _run(targets: Sequence[Node], own: Device, read: Sequence[Node], on_host: Sequence[Node] = ()) -> None:
     """Record and submit one job: upload what is needed or `on_host`, compute `targets`, download `read`."""
-    global _built
+    global _flushed_at
     plan = executable = None
     leaves: list[Node] = []
     times = [perf_counter()]
@@ -416,12 +437,19 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node], on_host: Se
     if config.debug:
         _print_debug(plan, executable, times)
     # Only now: had anything failed, every tensor would still be as it was.
-    values.update(results)
+    _know(results)
     for value in waiting:
         value.source = None
     for position, value in enumerate(fetched):
         value.landed = (recording, position)
-    _built = 0
+    _flushed_at = node_module.serial_now()
+
+
+def _know(results: dict[Node, Value]) -> None:
+    for node, value in results.items():
+        values[node] = value
+        if build.is_literal(node):
+            build.forget_literals()
 
 
 def _print_debug(plan: Plan | None, executable: Any, times: Sequence[float]) -> None:
@@ -455,14 +483,18 @@ def submit(plan: Plan | None, recording: Recording, flushes: int = 0, before: Re
 
 def _settle() -> None:
     """Tensors whose value is known let go of the graph that made it, unless a gradient may still be asked of it."""
-    for handle in list(pending.values()):
-        value = values.get(handle.node)
-        if value is not None:
-            pending.pop(id(handle), None)
-            if not handle.keeps_history and handle.node.op.family is not Family.LEAF:
-                settled = leaf(handle.node.shape, handle.node.dtype)
-                values[settled] = value
-                handle.node = settled
+    handles = waiting()
+    unknown = []
+    for handle in handles:
+        node = handle.node
+        value = values.get(node)
+        if value is None:
+            unknown.append(ref(handle))
+        elif not handle.keeps_history and node.op.family is not Family.LEAF:
+            settled = leaf(node.shape, node.dtype)
+            values[settled] = value
+            handle.node = settled
+    pending[: len(handles)] = unknown
 
 
 def flush() -> None:
@@ -472,7 +504,7 @@ def flush() -> None:
     """
     with lock:
         try:
-            evaluate([handle.node for handle in list(pending.values())])
+            evaluate([handle.node for handle in waiting()])
         except Exception:
             pending.clear()
             raise
@@ -491,7 +523,7 @@ def read(node: Node) -> np.ndarray:
         failed: Exception | None = None
         if node not in values:
             try:
-                evaluate([handle.node for handle in list(pending.values())], read=[node])
+                evaluate([handle.node for handle in waiting()], read=[node])
             except Exception as error:
                 # Perhaps another tensor is too large: whoever reads that one gets the error. This one goes alone, and
                 # if the trouble is its own it comes up again.

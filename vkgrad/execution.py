@@ -54,7 +54,7 @@ class PlanReport:
 def plan(*values: Any) -> PlanReport:
     """The schedule of these tensors, or of everything pending, without running it."""
     with engine.lock:
-        targets = _nodes(values) if values else [handle.node for handle in list(engine.pending.values())]
+        targets = _nodes(values) if values else [handle.node for handle in engine.waiting()]
         targets = [node for node in dict.fromkeys(targets) if not engine.has_value(node)]
         device = engine.device()
         built, executable, _ = engine.plan_for(targets, device)

@@ -64,11 +64,14 @@ def _trace(
     positions = tuple(position % len(args) for position in positions)
     inputs: list[Node] = []
     sources: list[Tensor] = []
+    forms: list[tree.Structure] = []
     given = list(args)
     with ExitStack() as until_called:
         for position in positions:
             tensors = []
-            for leaf in tree.leaves(given[position]):
+            leaves, form = tree.explored(given[position])
+            forms.append(form)
+            for leaf in leaves:
                 source = _differentiable(name, f"argument {position}{leaf.path}", leaf.value)
                 inputs.append(alias(source.node))
                 sources.append(source)
@@ -84,7 +87,6 @@ def _trace(
         if not isinstance(output, tuple) or len(output) != 2:
             raise DifferentiationError(f"{name}: with has_aux the function must return (output, aux)")
         output, aux = output
-    forms = [tree.structure(args[position]) for position in positions]
     form = forms[0] if isinstance(argnums, int) else tree.Structure(tuple, (), tuple(forms))
     return Trace(inputs, form, output, aux, sources)
 
@@ -192,7 +194,8 @@ def _value_and_grad(name: str, f: Function, argnums: int | Sequence[int], has_au
             )
         gradients = _pull(trace, [value.node], [b.constant(1, value.dtype)])
         result = ((value, trace.aux) if has_aux else value, trace.form.unflatten(_tensors(gradients)))
-        return trace.outside([value.node, *gradients], result)
+        # Whatever the gradients depend on the value does, unless somebody wrote a derivative of his own.
+        return trace.outside([value.node, *gradients] if autodiff.custom_rules else [value.node], result)
 
     update_wrapper(differentiated, f)
     return differentiated

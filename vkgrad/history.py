@@ -11,19 +11,20 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
-from weakref import ReferenceType, WeakKeyDictionary, WeakSet, ref
+from weakref import ReferenceType, ref
 
 from vkgrad.autodiff import sources
 from vkgrad.ir.node import Node
+from vkgrad.ir.weak import WeakMap
 
 _recording: ContextVar[bool] = ContextVar("vkgrad_recording", default=True)
 
 # The nodes that stand for tensors with requires_grad. A tensor may have several: a pending one and, after a flush, a
 # leaf; graphs built before the flush still name the first.
-_owners: WeakKeyDictionary[Node, ReferenceType[Any]] = WeakKeyDictionary()
+_owners: WeakMap[Node, ReferenceType[Any]] = WeakMap()
 
 # The nodes that running transforms differentiate with respect to.
-_traced: WeakSet[Node] = WeakSet()
+_traced: WeakMap[Node, int] = WeakMap()
 
 
 @contextmanager
@@ -47,9 +48,11 @@ def no_grad() -> Iterator[None]:
 
 def must_keep(operands: Iterable[Any]) -> bool:
     """Whether a result computed from `operands` (tensors or anything else) keeps its history."""
-    return _recording.get() and any(
-        getattr(operand, "keeps_history", False) or getattr(operand, "requires_grad", False) for operand in operands
-    )
+    if _recording.get():
+        for operand in operands:
+            if getattr(operand, "keeps_history", False) or getattr(operand, "requires_grad", False):
+                return True
+    return False
 
 
 def own(node: Node, tensor: Any) -> None:
@@ -68,11 +71,15 @@ def owner(node: Node) -> Any | None:
 def traced(nodes: Iterable[Node]) -> Iterator[None]:
     """While inside, a running transform differentiates with respect to `nodes`."""
     nodes = tuple(nodes)
-    _traced.update(nodes)
+    for node in nodes:
+        _traced[node] = _traced.get(node, 0) + 1
     try:
         yield
     finally:
-        _traced.difference_update(nodes)
+        for node in nodes:
+            _traced[node] -= 1
+            if not _traced[node]:
+                del _traced[node]
 
 
 def is_transforming() -> bool:
@@ -84,12 +91,13 @@ def is_needed(outputs: Iterable[Node], stop: Callable[[Node], bool]) -> bool:
     """Whether `outputs` depend, without passing a node where `stop` holds, on anything a gradient may be asked of."""
     seen: set[Node] = set()
     stack = list(outputs)
+    traced, owned = _traced.entries, _owners.entries
     while stack:
         node = stack.pop()
         if node in seen or stop(node):
             continue
         seen.add(node)
-        if node in _traced or owner(node) is not None:
+        if id(node) in traced or (id(node) in owned and owner(node) is not None):
             return True
         stack.extend(sources(node))
     return False

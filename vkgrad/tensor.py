@@ -19,6 +19,7 @@ from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, bfloat16, dtype_of
 from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import Shape
+from vkgrad.ops.sources import LEAF
 from vkgrad.ops.views import alias, permute
 
 Operand: TypeAlias = Union["Tensor", np.ndarray, np.generic, Scalar]
@@ -68,13 +69,13 @@ class Tensor:
     # ---- what it is
     @property
     def node(self) -> Node:
-        if (trace := engine.tracing()) is not None:
+        if engine.trace is not None and (trace := engine.tracing()) is not None:
             trace.reads(self)
         return self._node
 
     @node.setter
     def node(self, node: Node) -> None:
-        if (trace := engine.tracing()) is not None:
+        if engine.trace is not None and (trace := engine.tracing()) is not None:
             trace.rebinds(self)
         engine.changes += 1
         self._node = node
@@ -186,7 +187,7 @@ class Tensor:
 
     def _become(self, node: Node) -> None:
         # A pending value may be equal to another expression, which then would be the same node and get its gradient.
-        self.node = alias(node) if self._requires_grad and not node.is_op("leaf") else node
+        self.node = alias(node) if self._requires_grad and node.op is not LEAF else node
         engine.register(self)
 
     def astype(self, dtype: Any) -> Tensor:
@@ -215,7 +216,7 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether `backward` leaves a gradient in `.grad`. Set it on the tensors that training changes."""
-        if (trace := engine.tracing()) is not None:
+        if engine.trace is not None and (trace := engine.tracing()) is not None:
             trace.assumes("requires_grad of a tensor", self, "_requires_grad")
         return self._requires_grad
 
@@ -352,9 +353,12 @@ def method(function: F) -> F:
 
 
 # ---- from what users hold to nodes, and back
+_OPERANDS = (Tensor, bool, int, float, np.generic, np.ndarray)
+
+
 def is_operand(value: object) -> bool:
     """Whether a value can stand beside a tensor in an operation: it is one, or an array or a number."""
-    return isinstance(value, Tensor | bool | int | float | np.generic | np.ndarray) or hasattr(value, "__dlpack__")
+    return isinstance(value, _OPERANDS) or hasattr(value, "__dlpack__")
 
 
 def operand(value: object) -> Node | Scalar:
@@ -382,14 +386,14 @@ def _literal(value: Operand, dtype: DType, shape: Shape) -> Node:
 
 def derived(node: Node, *sources: object) -> Tensor:
     """The tensor of a node that was built from `sources`."""
-    if node.is_op("leaf"):
+    if node.op is LEAF:
         engine.changes += 1  # nothing was built, yet somebody new holds the leaf: say so to recorded steps
     return Tensor(node, keeps_history=node.dtype.kind == "f" and history.must_keep(sources))
 
 
 def apply(op: str, *operands: Operand, **attributes: Any) -> Tensor:
     """An element-wise primitive on tensors, arrays and numbers, which take a common type and shape first."""
-    return derived(b.apply(op, *(operand(value) for value in operands), **attributes), *operands)
+    return derived(b.apply(op, *[operand(value) for value in operands], **attributes), *operands)
 
 
 def lift(value: object) -> Tensor:

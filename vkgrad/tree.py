@@ -59,22 +59,42 @@ class nothing:
     """The kind of None."""
 
 
+_A_LEAF = Structure(None)
+
+
+_sorts: dict[type, str] = {}
+
+
+def _sort(value: Any) -> str:
+    """What `value` is here. Its type says so, and there are few types in a program."""
+    kind = type(value)
+    found = _sorts.get(kind)
+    if found is None:
+        if callable(getattr(kind, "named_parameters", None)):
+            found = "module"
+        elif kind is type(None):
+            found = "nothing"
+        else:
+            found = "mapping" if issubclass(kind, Mapping) else "sequence" if issubclass(kind, tuple | list) else "leaf"
+        _sorts[kind] = found
+    return found
+
+
 def is_module(value: Any) -> bool:
-    return callable(getattr(value, "named_parameters", None)) and not isinstance(value, type)
+    return _sort(value) == "module"
 
 
 def _parts(value: Any) -> tuple[Any, tuple, list[Any]] | None:
     """The kind, keys and parts of a nesting; None for a leaf."""
-    if value is None:
-        return nothing, (), []
-    if is_module(value):
+    sort = _sort(value)
+    if sort == "leaf":
+        return None
+    if sort == "module":
         named = dict(value.named_parameters())
         return dict, tuple(named), list(named.values())
-    if isinstance(value, Mapping):
+    if sort == "mapping":
         return dict, tuple(value), list(value.values())
-    if isinstance(value, tuple | list):
-        return type(value), (), list(value)
-    return None
+    return (nothing, (), []) if sort == "nothing" else (type(value), (), list(value))
 
 
 def _assembled(kind: Any, keys: tuple, parts: list[Any]) -> Any:
@@ -85,25 +105,34 @@ def _assembled(kind: Any, keys: tuple, parts: list[Any]) -> Any:
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 
-def leaves(value: Any, path: str = "", of_module: bool = False) -> Iterator[Leaf]:
-    """Yield the leaves of a nesting, with where they are."""
-    found = _parts(value)
-    if found is None:
-        yield Leaf(path, value, of_module)
-        return
-    _, keys, parts = found
+def explored(value: Any) -> tuple[list[Leaf], Structure]:
+    """The leaves of a nesting with where they are, and the nesting without them, in one walk."""
+    found: list[Leaf] = []
+    return found, _explored(value, "", False, found)
+
+
+def _explored(value: Any, path: str, of_module: bool, found: list[Leaf]) -> Structure:
+    parted = _parts(value)
+    if parted is None:
+        found.append(Leaf(path, value, of_module))
+        return _A_LEAF
+    kind, keys, parts = parted
     inside = is_module(value)
-    for key, part in zip(keys or range(len(parts)), parts, strict=True):
-        yield from leaves(part, f"{path}.{key}" if inside else f"{path}[{key!r}]", inside)
+    children = [
+        _explored(part, f"{path}.{key}" if inside else f"{path}[{key!r}]", inside, found)
+        for key, part in zip(keys or range(len(parts)), parts, strict=True)
+    ]
+    return Structure(kind, keys, tuple(children))
+
+
+def leaves(value: Any) -> list[Leaf]:
+    """The leaves of a nesting, with where they are."""
+    return explored(value)[0]
 
 
 def structure(value: Any) -> Structure:
     """The nesting of `value` without its leaves."""
-    found = _parts(value)
-    if found is None:
-        return Structure(None)
-    kind, keys, parts = found
-    return Structure(kind, keys, tuple(structure(part) for part in parts))
+    return explored(value)[1]
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:
@@ -115,7 +144,8 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
         >>> numbers, form.unflatten([x * 10 for x in numbers])
         ([1, 2, 3], {'w': [10, 20], 'b': (30, None)})
     """
-    return [leaf.value for leaf in leaves(value)], structure(value)
+    found, form = explored(value)
+    return [leaf.value for leaf in found], form
 
 
 def transform(function: Callable[[Any], Any], value: Any) -> Any:
@@ -126,9 +156,9 @@ def transform(function: Callable[[Any], Any], value: Any) -> Any:
 
 def replace(function: Callable[[Any], Any], value: Any) -> Any:
     """Like `transform`, but modules stay themselves and `function` does not see what is inside them."""
-    found = None if is_module(value) else _parts(value)
     if is_module(value):
         return value
+    found = _parts(value)
     if found is None:
         return function(value)
     kind, keys, parts = found

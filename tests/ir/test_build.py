@@ -203,15 +203,17 @@ def test_narrow_types_are_added_up_in_the_type_they_are_computed_in(dtype: DType
     assert total.is_op("sum") and total.dtype is dtype.computed and total.inputs[0].is_op("cast")
 
 
-def test_watchers_see_every_node() -> None:
+def test_watchers_see_every_node_with_or_of_a_rare_type() -> None:
     seen: list[Node] = []
-    b.on_node.append(seen.append)
+    b.on_rare.append(seen.append)
     try:
-        node = leaf((2,), float32) + 1
+        leaf((2,), float32) + 1
+        node = b.cast(leaf((2,), float64) + 0.125, float32)
+        again = b.cast(leaf((2,), float64) + 0.125, float32)  # answered by the tables, and still seen
     finally:
-        b.on_node.remove(seen.append)
-    assert [n.op.name for n in seen] == ["constant", "reshape", "expand", "add"]
-    assert seen[-1] is node
+        b.on_rare.remove(seen.append)
+    assert [n.op.name for n in seen] == ["constant", "reshape", "expand", "add", "cast", "add", "cast"]
+    assert seen[-3] is node and seen[-1] is again
 
 
 def test_operators() -> None:

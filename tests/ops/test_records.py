@@ -115,7 +115,7 @@ VIEW_CASES: dict[str, list[tuple[tuple[int, ...], dict[str, Any]]]] = {
         ((2, 5), {"axis": 1, "size": 5, "stride": 1, "dilation": 1}),
     ],
     "diagonal": [((3, 2, 3), {"axis": 0, "other": 2}), ((3, 3), {"axis": 1, "other": 0})],
-    "alias": [((2, 2), {"token": 0})],
+    "alias": [((2, 2), {})],
     "stop_gradient": [((2, 2), {})],
 }
 

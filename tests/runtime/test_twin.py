@@ -39,7 +39,7 @@ fused = pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @pytest.fixture
 def values(monkeypatch: pytest.MonkeyPatch) -> Values:
     """Of the leaves. Nothing watches the graph: the twin has every type, whatever the default device lacks."""
-    monkeypatch.setattr(b, "on_node", [])
+    monkeypatch.setattr(b, "on_rare", [])
     return {}
 
 

@@ -27,6 +27,8 @@ __all__ = [
 def _pair(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
     left, right = lift(x), lift(y)
     dtype = for_product(left.dtype, right.dtype) or promote(left.dtype, right.dtype)
+    if left.dtype is dtype is right.dtype:
+        return left, right
     return left.astype(dtype), right.astype(dtype)
 
 
@@ -69,6 +71,8 @@ def matmul(x: Operand, y: Operand, *, dtype: Any = None) -> Tensor:
 
 def _labelled(node: Node, batch: Sequence[int], matrix: tuple[int, ...], rank: int) -> tuple[Node, tuple[int, ...]]:
     """`node` without the batch axes of extent 1, and the labels of the axes it keeps."""
+    if not batch:
+        return node, matrix
     kept = [axis for axis, extent in enumerate(batch) if extent != 1]
     shape = (*(batch[axis] for axis in kept), *node.shape[len(batch) :])
     return b.reshape(node, shape), (*(rank - len(batch) + axis for axis in kept), *matrix)

@@ -1,24 +1,48 @@
 """How nodes come to be: strict `build`, and forgiving `apply` that promotes and broadcasts first.
 
 Broadcasting and promotion happen here and nowhere else, as `expand` and `cast` nodes, so that a gradient rule has no
-shape code. Watchers of `on_node` see every node at the moment it is built (the engine refuses there what its device
-cannot do).
+shape code. An op's rules are asked once for each combination of attributes, shapes and element types; a program that
+builds the same graph again and again gets their answers from a table. Watchers of `on_rare` see every node with or of
+an element type that some devices lack, at the moment it is built (the engine refuses there what its device cannot do).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkgrad.errors import DTypeError, ShapeError
 from vkgrad.ir.dtypes import DType, dtype_of, promote, weak_dtype
-from vkgrad.ir.node import Node, Operand, make
+from vkgrad.ir.node import Node, Operand, Signature, frozen, is_sharing, node_of, signature_of
 from vkgrad.ir.op import OPS, Family, Op, Shape
 from vkgrad.ir.rounding import rounded, wrapped
 
-on_node: list[Callable[[Node], None]] = []
+on_rare: list[Callable[[Node], None]] = []
+
+MOST_RULED = 1 << 14  # answers of rules that are remembered; a full table starts anew
+MOST_LITERALS = 1 << 10
+
+
+class Ruled(NamedTuple):
+    """What an op's rules say of operands of some types: the result's signature, and whether a type in it is rare."""
+
+    signature: Signature
+    is_rare: bool
+
+
+class Joint(NamedTuple):
+    """What operands become before a primitive takes them: their types, their common shape, and then its `Ruled`."""
+
+    dtypes: tuple[DType, ...]
+    shape: Shape
+    ruled: Ruled | None
+
+
+_ruled: dict[tuple, Ruled] = {}
+_joint: dict[tuple, Joint] = {}
+_literals: dict[tuple, Node] = {}
 
 JOINING = (Family.REDUCTION, Family.CONTRACTION)  # families whose terms are added up in the wider type
 
@@ -30,20 +54,73 @@ def build(op: Op | str, *inputs: Node, **attributes: Any) -> Node:
     rounded once: the node is then the cast of such a reduction or contraction.
     """
     record = OPS[op] if isinstance(op, str) else op
-    if len(inputs) != record.arity:
-        raise TypeError(f"{record.name}: takes {record.arity} operands, got {len(inputs)}")
-    dtype = record.dtype([node.dtype for node in inputs], **attributes)
-    if dtype.narrow and record.family in JOINING:
-        return cast(build(record, *(cast(node, dtype.computed) for node in inputs), **attributes), dtype)
-    shape = record.shape([node.shape for node in inputs], **attributes)
-    node = make(record, inputs, attributes, shape, dtype)
-    for watch in on_node:
-        watch(node)
+    key = (record, frozen(attributes) if attributes else (), *[node.signature.type for node in inputs])
+    ruled = _ruled.get(key)
+    if ruled is None:
+        if len(inputs) != record.arity:
+            raise TypeError(f"{record.name}: takes {record.arity} operands, got {len(inputs)}")
+        dtypes = [node.dtype for node in inputs]
+        dtype = record.dtype(dtypes, **attributes)
+        if dtype.narrow and record.family in JOINING:
+            return cast(build(record, *(cast(node, dtype.computed) for node in inputs), **attributes), dtype)
+        shape = record.shape([node.shape for node in inputs], **attributes)
+        ruled = Ruled(signature_of(record, attributes, shape, dtype), _is_rare(dtype, *dtypes))
+        _remember(_ruled, key, ruled, MOST_RULED)
+    return made(ruled, inputs)
+
+
+def made(ruled: Ruled, inputs: tuple[Node, ...]) -> Node:
+    """The node that `ruled` was said of, on inputs of the types that it was said of."""
+    node = node_of(ruled.signature, inputs)
+    if ruled.is_rare:
+        for watch in on_rare:
+            watch(node)
     return node
 
 
+def ruled_as(node: Node) -> Ruled:
+    """What makes a node like this one."""
+    return Ruled(node.signature, _is_rare(node.dtype, *(source.dtype for source in node.inputs)))
+
+
+def _is_rare(*dtypes: DType) -> bool:
+    return any(dtype.size_bytes == 8 for dtype in dtypes)
+
+
+def _remember(table: dict[tuple, Any], key: tuple, value: Any, most: int) -> None:
+    if len(table) >= most:
+        table.clear()
+    table[key] = value
+
+
 def constant(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Node:
-    """A literal of type `dtype`, repeated over `shape`. Integers wrap, as NumPy's casts do."""
+    """A literal of type `dtype`, repeated over `shape`. Integers wrap, as NumPy's casts do.
+
+    Literals are kept for the next time, since steps use the same ones again, and a constant tensor is three nodes.
+    """
+    if not is_sharing():
+        return _constant(value, dtype, shape)
+    key = (type(value), value.hex() if isinstance(value, float) else value, dtype.name, shape)
+    node = _literals.get(key)
+    if node is None:
+        node = _constant(value, dtype, shape)
+        _remember(_literals, key, node, MOST_LITERALS)
+    return node
+
+
+def forget_literals() -> None:
+    """Let go of them: one has been given a value, and as long as it is kept, so is its memory."""
+    _literals.clear()
+
+
+def is_literal(node: Node) -> bool:
+    """Whether `constant` made this node."""
+    while node.op.name in ("expand", "reshape"):
+        node = node.inputs[0]
+    return node.op.name == "constant"
+
+
+def _constant(value: bool | int | float, dtype: DType, shape: Shape) -> Node:
     if dtype.kind == "f":
         value = rounded(float(value), dtype)
     elif dtype.kind == "b":
@@ -101,40 +178,52 @@ def _operand_dtype(value: Operand) -> DType | None:
     return dtype_of(value.dtype) if isinstance(value, np.generic) else None
 
 
-def _are_alike(operands: Sequence[Operand]) -> bool:
-    """Whether these are nodes of one type and one shape, as most are: then nothing has to be brought together."""
-    first = operands[0]
-    if not isinstance(first, Node):
-        return False
-    shape, dtype = first.shape, first.dtype
-    return all(isinstance(v, Node) and v.dtype is dtype and v.shape == shape for v in operands[1:])
-
-
 def apply(op: Op | str, *operands: Operand, **attributes: Any) -> Node:
     """A primitive on operands that first take a common type and a common shape. Python scalars are weak."""
     record = OPS[op] if isinstance(op, str) else op
-    if _are_alike(operands):
-        return build(record, *operands, **attributes)  # type: ignore[arg-type]
-    strong = [dtype for dtype in map(_operand_dtype, operands) if dtype is not None]
+    key = (record, *[v.signature.type if isinstance(v, Node) else type(v) for v in operands])
+    dtypes, shape, ruled = _joint.get(key) or _join(key, record, operands)
+    inputs = []
+    for value, dtype in zip(operands, dtypes, strict=True):
+        if not isinstance(value, Node):
+            inputs.append(constant(value, dtype, shape))  # type: ignore[arg-type]
+            continue
+        if value.dtype is not dtype:
+            value = cast(value, dtype)
+        inputs.append(value if value.shape == shape else expand(value, shape))
+    if attributes:
+        return build(record, *inputs, **attributes)
+    if ruled is None:  # not said before, since it could have been an error
+        node = build(record, *inputs)
+        if node.op is record:
+            _remember(_joint, key, Joint(dtypes, shape, ruled_as(node)), MOST_RULED)
+        return node
+    return made(ruled, tuple(inputs))
+
+
+def _join(key: tuple, record: Op, operands: Sequence[Operand]) -> Joint:
+    """Find the common type and shape of operands, and remember them under `key`."""
+    is_mask = [record.name == "where" and position == 0 for position in range(len(operands))]
+    strong = [_operand_dtype(value) for value in operands]
     # `where` takes its type from its two branches; its mask stays a mask.
-    typed = [d for d in map(_operand_dtype, operands[1:]) if d is not None] if record.name == "where" else strong
+    typed = [dtype for dtype, mask in zip(strong, is_mask, strict=True) if dtype is not None and not mask]
     try:
         common = promote(*typed) if typed else None
     except DTypeError as error:
         raise DTypeError(f"{record.name}: {error}") from None
-    for value in operands[record.name == "where" :]:
-        if not isinstance(value, Node) and _operand_dtype(value) is None:
+    for value, dtype, mask in zip(operands, strong, is_mask, strict=True):
+        if dtype is None and not mask:
             wider = weak_dtype(value, common)  # type: ignore[arg-type]
             common = wider if common is None or wider.kind == "f" or common.kind == "b" else common
-    nodes = []
-    for position, value in enumerate(operands):
-        if record.name == "where" and position == 0:
-            nodes.append(value if isinstance(value, Node) else constant(bool(value), dtype_of("bool")))
-            continue
-        assert common is not None
-        nodes.append(cast(value, common) if isinstance(value, Node) else constant(value, common))  # type: ignore[arg-type]
-    shape = broadcast_shapes(record.name, *(node.shape for node in nodes))
-    return build(record, *(expand(node, shape) for node in nodes), **attributes)
+    assert common is not None
+    dtypes = tuple(
+        (value.dtype if isinstance(value, Node) else dtype_of("bool")) if mask else common
+        for value, mask in zip(operands, is_mask, strict=True)
+    )
+    shape = broadcast_shapes(record.name, *(v.shape if isinstance(v, Node) else () for v in operands))
+    joint = Joint(dtypes, shape, None)
+    _remember(_joint, key, joint, MOST_RULED)
+    return joint
 
 
 def normalise_axes(name: str, axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:

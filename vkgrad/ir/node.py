@@ -1,31 +1,91 @@
 """Nodes of the expression graph.
 
-A `Node` is immutable: op, inputs, attributes, shape, element type. Equal nodes are one node (so shared subexpressions
-are found for nothing); leaves are unique. A node holds no data, no gradient and no device.
+A `Node` is immutable: a signature (op, attributes, shape, element type) and inputs. Equal nodes are one node (so shared
+subexpressions are found for nothing); leaves are unique. A node holds no data, no gradient and no device.
+
+Equal signatures are one object, too. They are what a graph is made of apart from who reads whom, so tables that
+remember something of a graph have them in their keys and compare by identity.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.op import Family, Op, Shape
 
-_interned: WeakValueDictionary[tuple, Node] = WeakValueDictionary()
 _serial = itertools.count()
 intern_nodes: Callable[[], bool] = lambda: True  # noqa: E731  replaced by the engine's VKGRAD_CSE switch
 
 
-class Node:
-    __slots__ = ("__weakref__", "attributes", "dtype", "inputs", "op", "serial", "shape")
+class Type:
+    """Shape and element type of a value. Equal ones are one object."""
+
+    __slots__ = ("__weakref__", "dtype", "shape")
+
+    shape: Shape
+    dtype: DType
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)}"
+
+
+class Signature:
+    """All of a node but its inputs. Equal ones are one object; the attributes are for reading only."""
+
+    __slots__ = ("__weakref__", "attributes", "is_unique", "op", "type")
 
     op: Op
+    attributes: dict[str, Any]
+    type: Type
+    is_unique: bool  # no node with it equals another one
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} {self.type}>"
+
+
+_types: WeakValueDictionary[tuple, Type] = WeakValueDictionary()
+_signatures: WeakValueDictionary[tuple, Signature] = WeakValueDictionary()
+
+
+def frozen(attributes: Mapping[str, Any]) -> tuple:
+    """Attributes as a key that equal ones share, and no others."""
+    # Floats by their digits: 0.0 and -0.0 are equal in Python and different numbers here; NaN is not equal to itself.
+    return tuple([(n, type(v), v.hex() if isinstance(v, float) else v) for n, v in attributes.items()])
+
+
+def type_of(shape: Shape, dtype: DType) -> Type:
+    key = (shape, dtype.name)
+    found = _types.get(key)
+    if found is None:
+        found = _types[key] = Type()
+        found.shape, found.dtype = shape, dtype
+    return found
+
+
+def signature_of(op: Op, attributes: Mapping[str, Any], shape: Shape, dtype: DType) -> Signature:
+    key = (op, frozen(attributes), shape, dtype.name)
+    found = _signatures.get(key)
+    if found is None:
+        found = _signatures[key] = Signature()
+        found.op, found.attributes, found.type = op, dict(attributes), type_of(shape, dtype)
+        found.is_unique = op.family is Family.LEAF or op.name == "alias"
+    return found
+
+
+class Node:
+    __slots__ = ("__weakref__", "attributes", "dtype", "inputs", "op", "serial", "shape", "signature")
+
+    signature: Signature
     inputs: tuple[Node, ...]
+    op: Op  # this and the next three are the signature's, here because they are asked for so often
     attributes: dict[str, Any]
     shape: Shape
     dtype: DType
@@ -68,32 +128,72 @@ class Node:
 Operand = Node | bool | int | float | np.generic  # what stands for a node in `apply` and beside an operator
 
 
-def _frozen(value: Any) -> Any:
-    # Floats by their digits: 0.0 and -0.0 are equal in Python and different numbers here; NaN is not equal to itself.
-    return value.hex() if isinstance(value, float) else value
+# Living nodes by signature and inputs. The references have no callback, since most nodes live for one step and a
+# callback costs more than the node: the dead ones are thrown out together, whenever they may be half of all.
+_interned: dict[tuple, ref[Node]] = {}
+_most_interned = 4096
+_apart: list[int] = []  # threads in `apart`
+
+
+def living() -> int:
+    """How many nodes can be found again."""
+    global _most_interned
+    for key, weak in list(_interned.items()):
+        if weak() is None:
+            _interned.pop(key, None)
+    _most_interned = max(4096, 2 * len(_interned))
+    return len(_interned)
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Inside, every node that is built is a new one, whatever it equals."""
+    thread = get_ident()
+    _apart.append(thread)
+    try:
+        yield
+    finally:
+        _apart.remove(thread)
+
+
+def is_sharing() -> bool:
+    """Whether equal nodes are one node, here and now."""
+    return not (_apart and get_ident() in _apart) and intern_nodes()
+
+
+def node_of(signature: Signature, inputs: tuple[Node, ...]) -> Node:
+    """The node with these fields; an equal one that still lives is returned instead of a new one."""
+    key: tuple | None = None
+    if not (signature.is_unique or (_apart and get_ident() in _apart)) and intern_nodes():
+        key = (signature, *map(id, inputs))
+        weak = _interned.get(key)
+        if weak is not None:
+            found = weak()
+            if found is not None:  # it holds its inputs, so these ids are still theirs
+                return found
+    node = Node()
+    node.signature = signature
+    node.inputs = inputs
+    node.op = signature.op
+    node.attributes = signature.attributes
+    node.shape = signature.type.shape
+    node.dtype = signature.type.dtype
+    node.serial = next(_serial)
+    if key is not None:
+        _interned[key] = ref(node)
+        if len(_interned) > _most_interned:
+            living()
+    return node
 
 
 def make(op: Op, inputs: Iterable[Node], attributes: Mapping[str, Any], shape: Shape, dtype: DType) -> Node:
-    """The node with these fields; an equal one that still lives is returned instead of a new one."""
-    inputs = tuple(inputs)
-    unique = op.family is Family.LEAF or op.name == "alias" or not intern_nodes()
-    key: tuple = ()
-    if not unique:
-        frozen = tuple([(name, type(v), _frozen(v)) for name, v in attributes.items()]) if attributes else ()
-        key = (op.name, *map(id, inputs), frozen, shape, dtype.name)
-        found = _interned.get(key)
-        if found is not None:
-            return found
-    node = Node()
-    node.op = op
-    node.inputs = inputs
-    node.attributes = dict(attributes)
-    node.shape = shape
-    node.dtype = dtype
-    node.serial = next(_serial)
-    if not unique:
-        _interned[key] = node
-    return node
+    """`node_of` for whoever has no signature yet."""
+    return node_of(signature_of(op, attributes, shape, dtype), tuple(inputs))
+
+
+def serial_now() -> int:
+    """A number between those of the nodes that were made before and those that will be."""
+    return next(_serial)
 
 
 def walk(
@@ -134,7 +234,7 @@ def rebuilt(node: Node, inputs: tuple[Node, ...]) -> Node:
     """`node` with other inputs of the same shapes and types."""
     if inputs == node.inputs:
         return node
-    return make(node.op, inputs, node.attributes, node.shape, node.dtype)
+    return node_of(node.signature, inputs)
 
 
 def edges(nodes: Iterable[Node]) -> Iterator[tuple[Node, Node]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ from vkgrad.ir.dtypes import DType, dtype_of
 from vkgrad.ir.node import Node, make
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, ZERO, Family, Op, Shape, register
 from vkgrad.ops.samples import Samples
-
-_tokens = itertools.count()
 
 
 def _unreachable(*_: Any, **__: Any) -> Any:
@@ -51,8 +48,3 @@ IOTA = register(
         doc="0, 1, … extent - 1. It has no memory: its address is its value.",
     )
 )  # fmt: skip
-
-
-def next_token() -> int:
-    """A number that no other alias has."""
-    return next(_tokens)

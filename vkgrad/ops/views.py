@@ -13,7 +13,6 @@ from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import ZERO, Shape
 from vkgrad.ops.families import view
-from vkgrad.ops.sources import next_token
 
 
 # ---- reshape
@@ -248,15 +247,15 @@ def alias(x: Node) -> Node:
     Equal expressions are one node, so differentiating x + 2*u with respect to x where x happens to be 2*u would find
     the closure's 2*u too. Transforms differentiate with respect to an alias, which nothing else can be equal to.
     """
-    return b.build("alias", x, token=next_token())
+    return b.build("alias", x)
 
 
 view(
     "alias",
-    shape=lambda shapes, *, token: shapes[0],
-    numpy=lambda x, *, token: x,
-    layout=lambda layout, *, token: layout,
-    grad=lambda g, out, x, *, token: (g,),
+    shape=lambda shapes: shapes[0],
+    numpy=lambda x: x,
+    layout=lambda layout: layout,
+    grad=lambda g, out, x: (g,),
 )
 
 

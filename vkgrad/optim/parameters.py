@@ -44,9 +44,10 @@ def _places(nesting: Any) -> dict[str, Any]:
     """The leaves of a nesting by place: `name` in a module or dict, `[0]` in a list, and both after one another."""
     if not isinstance(nesting, Tensor | Mapping | list | tuple) and not tree.is_module(nesting):
         nesting = list(nesting)  # a generator, such as model.parameters()
-    named = tree.transform(lambda leaf: leaf, nesting)  # modules become dicts, as in the gradients
-    return {_readable(leaf.path): leaf.value for leaf in tree.leaves(named)}
+    return {_readable(leaf.path): leaf.value for leaf in tree.leaves(nesting)}
 
 
 def _readable(path: str) -> str:
-    return path.replace("']['", ".").replace("['", "").replace("']", "") or "parameter"
+    """A place written the same way in a module as in a dict of its parameters, which is what its gradients are."""
+    named = path.replace("']['", ".").replace("'].", ".").replace("['", "").replace("']", "").replace("].", "]")
+    return named.removeprefix(".") or "parameter"

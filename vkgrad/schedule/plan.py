@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from vkgrad.ir import program
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.layout import Layout
-from vkgrad.ir.node import Node, _frozen, walk
-from vkgrad.ir.op import Family, Shape
+from vkgrad.ir.node import Node, Type, walk
+from vkgrad.ir.op import Shape
+from vkgrad.ir.program import Structure
+from vkgrad.ops.sources import LEAF
 from vkgrad.schedule.fuse import Fuser
 from vkgrad.schedule.kernel import Dispatch, Group, Kernel
 from vkgrad.schedule.lower import Lowering
@@ -77,39 +79,14 @@ class Plan:
         return [kernel for kernel, own in zip(self.kernels, self.levels, strict=True) if own == level]
 
 
-Structure = tuple
-
-
 def structure(targets: Sequence[Node], has_value: Callable[[Node], bool]) -> tuple[Structure, list[Node]]:
-    """A key that two graphs share exactly if one plan serves both, and the leaves in the order of the plan's inputs.
+    """A key that two graphs share exactly if one plan serves both, and the leaves in the order of the plan's inputs."""
 
-    Nodes are numbered in post-order from the targets, so neither names nor creation order matter.
-    """
-    number: dict[Node, int] = {}
-    key: list[Any] = []
-    leaves: list[Node] = []
-    stack: list[tuple[Node, bool]] = [(target, False) for target in reversed(targets)]
-    while stack:
-        node, ready = stack.pop()
-        if node in number:
-            continue
-        is_leaf = node.op.family is Family.LEAF or has_value(node)
-        if not ready and not is_leaf and node.inputs:
-            stack.append((node, True))
-            stack.extend((source, False) for source in reversed(node.inputs) if source not in number)
-            continue
-        if node.op.name == "alias" and not is_leaf:
-            number[node] = number[node.inputs[0]]
-            continue
-        if is_leaf:
-            leaves.append(node)
-            entry: tuple = ("leaf", node.shape, node.dtype.name)
-        else:
-            attributes = tuple((k, _frozen(v)) for k, v in node.attributes.items()) if node.attributes else ()
-            entry = (node.op.name, tuple([number[s] for s in node.inputs]), attributes, node.shape, node.dtype.name)
-        number[node] = len(key)
-        key.append(entry)
-    return (tuple(key), tuple([number[t] for t in targets])), leaves
+    def input_key(node: Node) -> Type | None:
+        return node.signature.type if node.op is LEAF or has_value(node) else None
+
+    key, _, leaves = program.structure(targets, input_key, through="alias")
+    return key, leaves
 
 
 def build_plan(
