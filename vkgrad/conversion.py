@@ -62,9 +62,9 @@ def as_array(data: Any, dtype: Any = None) -> tuple[np.ndarray, DType | None]:
     return array, {"b": bool_, "f": float32}.get(array.dtype.kind, int32)
 
 
-def upload(array: np.ndarray, dtype: Any = None) -> Node:
+def upload(array: np.ndarray, dtype: Any = None, copy: bool = True) -> Node:
     """A new leaf with the elements of `array`, converted to `dtype` where one is named."""
     try:
-        return engine.put(array, dtype_of(array.dtype if dtype is None else dtype))
+        return engine.put(array, dtype_of(array.dtype if dtype is None else dtype), copy)
     except DTypeError as error:
         raise DTypeError(f"{error}; name the type to convert to, for example dtype=vg.int32 or array.astype") from None

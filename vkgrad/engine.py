@@ -205,11 +205,12 @@ build.on_rare.append(_refuse)
 
 
 # ---- values in
-def put(array: np.ndarray, dtype: DType) -> Node:
-    """A new leaf holding a copy of `array` on the default device. It is uploaded with the next flush."""
+def put(array: np.ndarray, dtype: DType, copy: bool = True) -> Node:
+    """A new leaf holding `array`, or a copy of it, on the default device. It is uploaded with the next flush."""
     target = device()
     node = leaf(array.shape, dtype)
-    stored = np.array(encoded(array, dtype), copy=True, order="C")
+    elements = encoded(array, dtype)
+    stored = np.array(elements, order="C") if copy else np.asarray(elements, order="C")
     values[node] = Value(target, None, node.size * dtype.size_bytes, source=stored if node.size else None)
     return node
 
@@ -467,13 +468,22 @@ def _print_debug(plan: Plan | None, executable: Any, times: Sequence[float]) -> 
 def submit(plan: Plan | None, recording: Recording, flushes: int = 0, before: Recording | None = None) -> None:
     """Hand a recording to its device, and count it; one given as `before` runs first, in the same submission."""
     recording.submit(before)
-    count(
-        submissions=recording.submissions,
-        dispatches=recording.dispatches,
-        barriers=recording.barriers,
-        nodes=plan.nodes if plan else 0,
-        flushes=flushes,
-    )
+    submitted(plan, recording, counts_of(plan, recording) | {"flushes": flushes})
+
+
+def counts_of(plan: Plan | None, recording: Recording) -> dict[str, int]:
+    """What one run of a recording counts as."""
+    return {
+        "submissions": recording.submissions,
+        "dispatches": recording.dispatches,
+        "barriers": recording.barriers,
+        "nodes": plan.nodes if plan else 0,
+    }
+
+
+def submitted(plan: Plan | None, recording: Recording, counts: dict[str, int]) -> None:
+    """Note a recording that was handed to its device, and what that counts as."""
+    count(**counts)
     _in_flight.append(recording)
     if len(_in_flight) > MOST_IN_FLIGHT:
         _in_flight.pop(0).wait()

@@ -16,7 +16,7 @@ import numpy as np
 
 from vkgrad import engine, history
 from vkgrad.config import config
-from vkgrad.step import Step
+from vkgrad.step import MISSED, Step
 from vkgrad.tensor import Tensor
 
 MANY_TRACES = 8  # more than this of one function deserves a warning
@@ -50,13 +50,22 @@ class Jitted:
         self.function = function
         self.steps: dict[tuple, list[Step]] = {}  # several where what the function branched on has changed
         self.reasons: list[str] = []
+        self.latest: Step | None = None  # the one that ran last, and under which autocast
+        self.autocast = "off"
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        latest, autocast = self.latest, config.autocast
+        if latest is not None and not named and autocast == self.autocast and not history.is_transforming():
+            with engine.lock:
+                if engine.trace is None and not engine.pending:
+                    result = latest.again(arguments)
+                    if result is not MISSED:
+                        return result
         inputs: list[Any] = []
         key = _structure((arguments, named) if named else arguments, inputs)
-        if config.autocast != "off":
-            key = ("autocast", config.autocast, key)
+        if autocast != "off":
+            key = ("autocast", autocast, key)
         if engine.tracing() is not None or history.is_transforming() or history.must_keep(inputs):
             return self.function(*arguments, **named)
         with engine.lock:
@@ -64,7 +73,9 @@ class Jitted:
                 engine.flush()
             steps = self.steps.get(key, ())
             step = next((step for step in steps if step.fits()), None)
-            return (step or self._record(key, arguments, named)).run(inputs)
+            step = step or self._record(key, arguments, named)
+            self.latest, self.autocast = step, autocast
+            return step.run(inputs)
 
     def _record(self, key: tuple, arguments: tuple, named: dict[str, Any]) -> Step:
         reason = self._reason(key)

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 from weakref import ref
 
-import numpy as np
-
 from vkgrad import engine
+from vkgrad.arguments import COPIED, HOST, Mark, Marks, dtype_in, host_data, is_array, reader, replaced
 from vkgrad.config import config
-from vkgrad.errors import DTypeError, UnsupportedError, VkgradError
-from vkgrad.ir.dtypes import DType, dtype_of
+from vkgrad.errors import UnsupportedError, VkgradError
+from vkgrad.ir.dtypes import dtype_of
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family
+from vkgrad.ir.weak import WeakMap
 from vkgrad.ops.sources import leaf
 from vkgrad.runtime.device import Device, Job, Memory, Recording, Use
 from vkgrad.tensor import Tensor
@@ -32,6 +32,8 @@ from vkgrad.tracing import Owner, Trace
 
 RING = 3  # recordings of one step that take turns
 SMALL_BYTES = 1 << 16  # results up to this size travel back with the step itself
+MET_OFTEN = 2  # the call from which a tensor on the device, given as an argument, is read where it is
+MOST_BOUND = 8  # such tensors of one step: each combination has recordings of its own
 TINY_BYTES = 1 << 12  # results up to this size are written by the kernel itself to where the host reads
 
 
@@ -49,6 +51,28 @@ def _holders(handle: Any) -> int:
 
 
 ALONE = _holders(_Probe())  # what `_holders` says of a tensor whose leaf nobody else holds
+
+
+class Given(NamedTuple):
+    """A result's leaf and value, kept by the recording that writes its memory: they stand for the next result once
+    nobody else has them, which makes handing one out a matter of a microsecond."""
+
+    node: Node
+    value: engine.Value
+
+
+def _users(given: Given) -> int:
+    return sys.getrefcount(given.node) + sys.getrefcount(given.value)
+
+
+def _users_of_nothing() -> int:
+    given = Given(leaf((), dtype_of("float32")), engine.Value(None, None, 0))  # type: ignore[arg-type]
+    engine.values[given.node] = given.value
+    return _users(given)
+
+
+UNUSED = _users_of_nothing()  # what `_users` says of a result that nobody else has
+MISSED: Any = object()  # what `again` returns where it could not
 
 
 @dataclass(eq=False)
@@ -89,7 +113,9 @@ class Slot:
     recording: Recording
     results: list[engine.Value]
     arguments: list[Memory]
-    taken: list[ref[engine.Value]] = field(default_factory=list)
+    given: list[Given]
+    landings: list[tuple[Recording, int] | None]  # of each result, where its bytes arrive on the host
+    counts: dict[str, int]  # what one run of it counts as
 
 
 class Step:
@@ -101,9 +127,16 @@ class Step:
             trace, targets, assigned = self._traced(function, arguments, named)
         self.assumptions = trace.assumptions
         self._schedule(trace, targets, assigned)
-        self.rings: dict[tuple[bool, ...], list[Slot]] = {}
+        self.rings: dict[Marks, list[Slot]] = {}
+        self.bound: dict[int, ref[engine.Value]] = {}  # arguments that recordings read where they are, by id
+        self.gone: list[int] = []  # ids of those that are no more
+        self.met: WeakMap[engine.Value, int] = WeakMap()  # how often as an argument
         self.turn = 0
         self.seen = -1  # `engine.changes` when this step last ran
+        is_plain = not named and all(node.size for node in self.placeholders)
+        self.arrays_in = reader(arguments, self.bound) if is_plain else None
+        # Whether a gradient that it leaves is one it also starts from, so that it must look again each time.
+        self.adds_up = any(not isinstance(owner, ref) for state in self.states for owner in state.owners)
 
     # ---- recording
     def _traced(self, function: Callable[..., Any], arguments: tuple, named: dict[str, Any]) -> tuple:
@@ -119,7 +152,7 @@ class Step:
             found = engine.values.get(value._node) if isinstance(value, Tensor) else None
             if found is not None and found.source is None:
                 devices[id(found.device)] = found.device
-            self.placeholders.append(leaf(tuple(value.shape), _dtype(value)))
+            self.placeholders.append(leaf(tuple(value.shape), dtype_in(value)))
             stand_ins.append(Tensor(self.placeholders[-1]))
             return stand_ins[-1]
 
@@ -221,13 +254,18 @@ class Step:
                 value = state.value = engine.values[node] = _copied(value)
             value.fixed, value.owner = True, ref(handle)
 
-    def _slot(self, from_host: tuple[bool, ...]) -> Slot:
-        """A new recording in which the arguments marked in `from_host` are uploaded."""
+    def _slot(self, marks: Marks) -> Slot:
+        """A new recording for arguments that are where `marks` says."""
         plan, device = self.plan, self.device
-        arguments = [
-            device.allocate(max(node.size * node.dtype.size_bytes, 4), "argument" if host else "device")
-            for node, host in zip(self.placeholders, from_host, strict=True)
-        ]
+
+        def place(node: Node, mark: Mark) -> Memory:
+            found = self.bound[mark]() if mark in self.bound else None
+            if found is not None:
+                return found.memory
+            return device.allocate(max(node.size * node.dtype.size_bytes, 4), "argument" if mark is HOST else "device")
+
+        arguments = [place(node, mark) for node, mark in zip(self.placeholders, marks, strict=True)]
+        hosted = [mark is HOST and node.size > 0 for node, mark in zip(self.placeholders, marks, strict=True)]
         memory: dict[int, Memory] = {}
         made: dict[int, engine.Value] = {}
         for number, buffer in enumerate(plan.buffers):
@@ -270,12 +308,27 @@ class Step:
                 moves[number] = (destination, aside, size)
         uploads = [
             (place, node.size * node.dtype.size_bytes)
-            for place, node, host in zip(arguments, self.placeholders, from_host, strict=True)
-            if host and node.size
+            for place, node, host in zip(arguments, self.placeholders, hosted, strict=True)
+            if host
         ]
         downloads = [(v.memory, v.size_bytes) for v in results[: self.result_count] if _is_small(v)]
-        job = Job(self.executable, memory, uploads, [*copies, *moves], downloads)
-        return Slot(device.record(job), results, arguments)
+        arrays = [(n.dtype.memory, n.shape) for n, host in zip(self.placeholders, hosted, strict=True) if host]
+        recording = device.record(Job(self.executable, memory, uploads, [*copies, *moves], downloads, arrays))
+        landings: list[tuple[Recording, int] | None] = [None] * len(results)
+        small = [number for number in range(self.result_count) if _is_small(results[number])]
+        for landing, number in enumerate(small):
+            landings[number] = (recording, landing)
+        counts = engine.counts_of(plan, recording) | {"flushes": 1, "bytes_uploaded": sum(size for _, size in uploads)}
+        slot = Slot(recording, results, arguments, [], landings, counts)
+        slot.given = [self._new_result(slot, number) for number in range(len(results))]
+        return slot
+
+    def _new_result(self, slot: Slot, number: int) -> Given:
+        shape, dtype = self.outputs[number]
+        result = slot.results[number]
+        given = Given(leaf(shape, dtype), engine.Value(self.device, result.memory, result.size_bytes, lent=True))
+        engine.values[given.node] = given.value
+        return given
 
     # ---- replaying
     def fits(self) -> bool:
@@ -301,21 +354,23 @@ class Step:
                     self._refresh(state, state.owners[0]())
                 if state.assigned:
                     self._preserve(state)
-        hosted = [_host_data(value) for value in inputs]
-        from_host = tuple([data is not None for data in hosted])
-        ring = self.rings.setdefault(from_host, [])
+        hosted = [host_data(value) for value in inputs]
+        if self.gone:
+            self._forget_gone()
+        marks = tuple([self._mark(v) if data is None else HOST for v, data in zip(inputs, hosted, strict=True)])
+        ring = self.rings.setdefault(marks, [])
         if len(ring) < RING:
-            slot = self._slot(from_host)
+            slot = self._slot(marks)
             ring.append(slot)
         else:
             slot = ring[self.turn % RING]
             self._free(slot)
         self.turn += 1
         number, copies = 0, list[tuple[Memory, Memory, int]]()
-        for value, data, place in zip(inputs, hosted, slot.arguments, strict=True):
-            if data is None:
+        for value, data, mark, place in zip(inputs, hosted, marks, slot.arguments, strict=True):
+            if mark is COPIED:
                 copies += self._copy_in(value, place)
-            elif data.size:
+            elif data is not None and data.size:
                 slot.recording.write(number, data)
                 number += 1
         before = self.device.record(Job(None, copies=copies)) if copies else None
@@ -323,17 +378,69 @@ class Step:
         for state in self.states:
             state.value.landed = None
         result = self._results(slot)
-        # Gradients that it leaves are something it relied on, so such a step looks again next time.
-        self.seen = -1 if self.gradients else engine.changes
+        # Gradients that it leaves are something it relied on.
+        looks_again = bool(self.gradients) and (self.adds_up or not all(a.holds() for a in self.assumptions))
+        self.seen = -1 if looks_again else engine.changes
         return result
+
+    def again(self, arguments: tuple) -> Any:
+        """Replay on arrays from the host, where nothing at all has happened since the last run: the steady state.
+
+        Returns `MISSED`, with nothing done, where anything is not as it was then. The caller holds the engine's lock.
+        """
+        if self.seen != engine.changes or self.arrays_in is None or self.gone or engine.on_flush:
+            return MISSED
+        found = self.arrays_in(arguments)
+        if found is None:
+            return MISSED
+        marks, arrays = found
+        ring = self.rings.get(marks, ())
+        if len(ring) < RING:
+            return MISSED
+        slot = ring[self.turn % RING]
+        for given in slot.given:
+            if _users(given) != UNUSED:
+                return MISSED
+        if not slot.recording.run(arrays):
+            return MISSED
+        self.turn += 1
+        engine.submitted(self.plan, slot.recording, slot.counts)
+        for state in self.states:
+            state.value.landed = None
+        result = self._results(slot)
+        self.seen = engine.changes
+        return result
+
+    def _mark(self, argument: Tensor) -> Mark:
+        """How an argument on the device gets to the recording. One that comes again and again is read where it is."""
+        found = engine.values.get(argument._node)
+        if found is None or found.fixed or found.lent or not found.size_bytes or found.device is not self.device:
+            return COPIED
+        number = id(found)
+        if number not in self.bound:
+            self.met[found] = self.met.get(found, 0) + 1
+            if self.met[found] < MET_OFTEN or len(self.bound) == MOST_BOUND:
+                return COPIED
+            gone = self.gone
+            self.bound[number] = ref(found, lambda _: gone.append(number))
+        return number
+
+    def _forget_gone(self) -> None:
+        while self.gone:
+            number = self.gone.pop()
+            self.bound.pop(number, None)
+            self.rings = {marks: ring for marks, ring in self.rings.items() if number not in marks}
 
     def _free(self, slot: Slot) -> None:
         """Make a recording ready to run again: it must be over, and results still in use must leave its memory."""
         slot.recording.wait()
-        for taken, result in zip(slot.taken, slot.results, strict=True):
-            value = taken()
-            if value is not None and value.lent and value.memory is result.memory and value.size_bytes:
-                value.memory, value.landed, value.lent = _copied(value).memory, None, False
+        for number, given in enumerate(slot.given):
+            used = _users(given) != UNUSED  # before `value` is one more
+            value, memory = given.value, slot.results[number].memory
+            if used or value.memory is not memory or not value.lent:
+                if value.lent and value.memory is memory and value.size_bytes:
+                    value.memory, value.landed, value.lent = _copied(value).memory, None, False
+                slot.given[number] = self._new_result(slot, number)
 
     def _copy_in(self, value: Tensor, place: Memory) -> list[tuple[Memory, Memory, int]]:
         """The copy that brings an argument which is on the device to where the recording reads it."""
@@ -380,23 +487,24 @@ class Step:
             state.node = ref(handle._node)
 
     def _results(self, slot: Slot) -> Any:
-        tensors: list[Tensor] = []
-        slot.taken = []
-        landing = 0
-        for number, ((shape, dtype), memory) in enumerate(zip(self.outputs, slot.results, strict=True)):
-            node = leaf(shape, dtype)
-            value = engine.Value(self.device, memory.memory, memory.size_bytes, lent=True)
-            if number < self.result_count and _is_small(memory):
-                value.landed = (slot.recording, landing)
-                landing += 1
-            engine.values[node] = value
-            slot.taken.append(ref(value))
-            tensors.append(Tensor(node))
+        tensors = []
+        for (node, value), landing in zip(slot.given, slot.landings, strict=True):
+            value.landed = landing
+            tensors.append(_tensor(node))
         for owner, gradient in self.gradients:
             handle = owner()
             if handle is not None:
                 handle.grad = tensors[gradient.number] if isinstance(gradient, _Place) else gradient
+        if type(self.result) is _Place:
+            return tensors[self.result.number]
         return replaced(self.result, lambda place: tensors[place.number] if isinstance(place, _Place) else place)
+
+
+def _tensor(node: Node) -> Tensor:
+    """A tensor of a leaf that has a value, without telling the engine, which has nothing to do with it."""
+    handle = Tensor.__new__(Tensor)
+    handle._node, handle._requires_grad, handle._grad, handle.keeps_history = node, False, None, False
+    return handle
 
 
 class _Place:
@@ -434,34 +542,3 @@ def _copied(value: engine.Value) -> engine.Value:
         copy.memory = value.device.allocate(value.size_bytes)
         _transfer(value, copy)
     return copy
-
-
-# ---- arguments
-def is_array(value: Any) -> bool:
-    return isinstance(value, Tensor | np.ndarray)
-
-
-def _dtype(value: Any) -> DType:
-    try:
-        return dtype_of(value.dtype)
-    except DTypeError as error:
-        raise DTypeError(f"jit: {error}; convert the argument first, for example array.astype(np.int32)") from None
-
-
-def _host_data(value: Any) -> np.ndarray | None:
-    """The elements of an argument that are still on the host."""
-    if isinstance(value, np.ndarray):
-        return value.astype(value.dtype.newbyteorder("="), copy=False)
-    found = engine.values.get(value._node)
-    return found.source if found is not None else None
-
-
-def replaced(value: Any, function: Callable[[Any], Any]) -> Any:
-    """The nesting with `function` applied to each leaf."""
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*[replaced(part, function) for part in value])
-    if isinstance(value, tuple | list):
-        return type(value)([replaced(part, function) for part in value])
-    if isinstance(value, dict):
-        return {key: replaced(part, function) for key, part in value.items()}
-    return function(value)

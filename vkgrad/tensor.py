@@ -430,6 +430,11 @@ def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tens
     return made
 
 
+def adopted(array: np.ndarray) -> Tensor:
+    """A tensor with the elements of an array that nobody changes any more: it is not copied where it need not be."""
+    return Tensor(conversion.upload(array, copy=False))
+
+
 def asarray(data: Any, dtype: Any = None) -> Tensor:
     """`data` as a tensor; one that is a tensor already is returned as it is, if it has the type asked for."""
     if isinstance(data, Tensor):

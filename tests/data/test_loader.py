@@ -153,7 +153,7 @@ def test_tensors_are_made_in_the_consumers_thread(monkeypatch: pytest.MonkeyPatc
         made.append(threading.current_thread())
         return array
 
-    monkeypatch.setitem(sys.modules, "vkgrad.tensor", SimpleNamespace(tensor=tensor))
+    monkeypatch.setitem(sys.modules, "vkgrad.tensor", SimpleNamespace(tensor=tensor, adopted=tensor))
     assert sorted(drawn(make_loader(as_numpy=False))) == list(range(COUNT))
     assert len(made) == 6 and set(made) == {threading.current_thread()}
 

@@ -5,6 +5,7 @@ Everything here works on NumPy arrays; only `DataLoader` makes tensors, one batc
 
 from vkgrad.data.idx import read_idx, write_idx
 from vkgrad.data.loader import DataLoader
+from vkgrad.data.pinned import pin_memory
 from vkgrad.data.sources import Dataset, Split, digits, fashion_mnist, mnist
 
-__all__ = ["DataLoader", "Dataset", "Split", "digits", "fashion_mnist", "mnist", "read_idx", "write_idx"]
+__all__ = ["DataLoader", "Dataset", "Split", "digits", "fashion_mnist", "mnist", "pin_memory", "read_idx", "write_idx"]

@@ -1,7 +1,8 @@
 """Batches: shuffle by seed and epoch, gather ahead of time in a thread, hand out tensors.
 
 The thread only ever touches NumPy; tensors are made in the consumer's thread, as each batch is handed out. Nothing
-here reads a tensor back, so neither the loader nor its progress bar ever waits for the device.
+here reads a tensor back, so neither the loader nor its progress bar ever waits for the device. Large batches are
+gathered into memory from which the device copies by itself (`vkgrad.data.pinned`) while it computes the step before.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vkgrad.data.pinned import Pool
 from vkgrad.errors import DataError
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class DataLoader:
         transform: called with the gathered arrays of a batch, in the thread; returns those to hand out instead. This is
             where uint8 images become the float32 that tensors can hold.
         prefetch: how many batches to gather ahead; 0 gathers in the caller's thread.
+        pin_memory: gather large batches into page-locked memory, where the device has a gain of it.
         progress: show a progress bar on standard error; a text stands before it.
         as_numpy: hand out NumPy arrays (always copies) instead of tensors.
 
@@ -69,6 +72,7 @@ class DataLoader:
         drop_last: bool = False,
         transform: Callable[..., Any] | None = None,
         prefetch: int = 2,
+        pin_memory: bool = True,
         progress: bool | str = False,
         as_numpy: bool = False,
     ) -> None:
@@ -90,11 +94,13 @@ class DataLoader:
         self.drop_last = drop_last
         self.transform = transform
         self.prefetch = prefetch
+        self.pin_memory = pin_memory and not as_numpy
         self.progress = progress
         self.as_numpy = as_numpy
         self.epoch = 0
         self._philox_key = _philox_key(seed)
         self._bar: tqdm[Any] | None = None
+        self._pool: Pool | None = None
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch."""
@@ -128,26 +134,29 @@ class DataLoader:
         if self._bar is not None:
             self._bar.set_postfix(values, refresh=False)
 
-    def _gather(self, indices: Array) -> Batch:
+    def _gather(self, indices: Array, pool: Pool | None) -> Batch:
+        if self.transform is None and pool is not None:
+            return tuple(pool.gathered(array, indices) for array in self.arrays)
         batch = tuple(array[indices] for array in self.arrays)
         if self.transform is None:
             return batch
         transformed = self.transform(*batch)
-        return transformed if isinstance(transformed, tuple) else (transformed,)
+        transformed = transformed if isinstance(transformed, tuple) else (transformed,)
+        return transformed if pool is None else tuple(pool.copied(np.asarray(array)) for array in transformed)
 
-    def _batches(self, order: Array) -> Generator[Batch, None, None]:
-        """Yield gathered batches, `prefetch` of them ahead of the consumer."""
+    def _batches(self, order: Array, pool: Pool | None = None) -> Generator[Batch, None, None]:
+        """Yield gathered batches, `prefetch` of them ahead of the consumer; those from a pool are read-only."""
         starts = range(0, len(self) * self.batch_size, self.batch_size)
         indices = (order[start : start + self.batch_size] for start in starts)
         if self.prefetch == 0:
-            yield from map(self._gather, indices)
+            yield from (self._gather(some, pool) for some in indices)
             return
         # One worker keeps the batches in order. An exception in it is raised by result(), in the consumer.
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vkgrad-data")
         try:
             pending: deque[Future[Batch]] = deque()
             for batch_indices in indices:
-                pending.append(executor.submit(self._gather, batch_indices))
+                pending.append(executor.submit(self._gather, batch_indices, pool))
                 if len(pending) > self.prefetch:
                     yield pending.popleft().result()
             while pending:
@@ -159,11 +168,14 @@ class DataLoader:
         if self.as_numpy:
             yield from self._batches(order)
             return
-        from vkgrad.tensor import tensor  # here, so that reading data needs nothing of the rest of the package
+        from vkgrad import engine  # here, so that reading data needs nothing of the rest of the package
+        from vkgrad.tensor import adopted, tensor
 
-        with closing(self._batches(order)) as batches:
+        if self.pin_memory and self._pool is None:
+            self._pool = Pool(engine.device())
+        with closing(self._batches(order, self._pool)) as batches:
             for batch in batches:
-                yield tuple(tensor(array) for array in batch)
+                yield tuple(tensor(array) if array.flags.writeable else adopted(array) for array in batch)
 
     def _with_progress(self, batches: Generator[tuple[Any, ...], None, None]) -> Iterator[tuple[Any, ...]]:
         if self.progress is False:

@@ -51,7 +51,11 @@ class Buffer:
     def kind(self) -> Kind: ...
     @property
     def host_visible(self) -> bool: ...
-    def write(self, data: _Bytes, offset: int = 0) -> None: ...
+    @property
+    def busy(self) -> bool:
+        """Whether a `Replay` still copies from it, so that it must not be written."""
+    def write(self, data: _Bytes, offset: int = 0, threads: int = 0) -> None:
+        """By `threads` threads; 0: as many as the size is worth."""
     def read(self, offset: int = 0, nbytes: int | None = None) -> bytes: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -103,6 +107,16 @@ class Plan:
     @property
     def copies_recorded(self) -> int: ...
 
+class Replay:
+    """One recording of a step, and where its arguments go."""
+
+    def run(self, *arrays: Any) -> int:
+        """Bring the arrays to the device and submit the plan, once its previous run is over; returns the ticket.
+
+        0 when one of them is not as it was said to be (class, element type, extents, contiguous): nothing was done.
+        Page-locked memory that it read from may be written again when it is no longer `busy`.
+        """
+
 class Device:
     """A Vulkan device with its queue, memory, pipelines and submissions. All of it may be used from any thread.
 
@@ -128,7 +142,8 @@ class Device:
     def info(self) -> dict[str, Any]:
         """What `list_devices` says and limits, features, extensions, memory_types, memory_kinds (kind -> index of its
         memory type), subgroup_size, subgroup_size_range, timestamp_period_ns, timestamp_bits, queue_family,
-        cooperative_matrices, spin_us.
+        cooperative_matrices, spin_us,
+        copy_family (None: copies go by the same queue).
         """
     @property
     def counters(self) -> dict[str, int]:
@@ -138,6 +153,9 @@ class Device:
 
         Raises: OutOfDeviceMemoryError; VulkanError when the device has no memory of this kind.
         """
+    def page_locked(self, nbytes: int) -> Buffer:
+        """Memory of the kind `download` which `Replay` knows by its address: a read-only array there is not copied by
+        the host."""
     def pipeline(
         self,
         spirv: _Bytes,
@@ -154,6 +172,13 @@ class Device:
         """
     def plan(self, copies: int = 3, timestamps: int = 0) -> Plan:
         """An empty plan that can be in flight `copies` times at once (once, with timestamps)."""
+    def replay(
+        self, plan: Plan, arguments: Sequence[tuple[Buffer, int, int, int, Sequence[int], bool, Buffer | None]]
+    ) -> Replay:
+        """A finished plan with its arguments: (place, offset, nbytes, NumPy's number of the element type, extents,
+        whether page-locked arrays are copied from where they are, staging buffer or None). Where there is a staging
+        buffer, or a page-locked array, the bytes travel by the queue for copies; else the host writes them in place.
+        """
     def submit(self, plan: Plan | Sequence[Plan]) -> int:
         """Hand over finished plans in one submission; returns its ticket. Waits while all copies are in flight."""
     def done(self, ticket: int) -> bool: ...

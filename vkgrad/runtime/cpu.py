@@ -6,6 +6,7 @@ Memory is a NumPy array of bytes. A run is over when `submit` returns.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,9 @@ class CpuDevice:
         except MemoryError:
             raise OutOfDeviceMemoryError(f"{size_bytes:,} bytes do not fit this machine's memory") from None
 
+    def page_locked(self, size_bytes: int) -> None:
+        return None
+
     def storage(self, array: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(array)
 
@@ -112,6 +116,18 @@ class CpuRecording:
         stored = np.ascontiguousarray(array)
         self.job.uploads[number][0][: stored.nbytes] = stored.reshape(-1).view(np.uint8)
         count(bytes_uploaded=stored.nbytes)
+
+    def run(self, arrays: Sequence[np.ndarray]) -> bool:
+        expected = self.job.arrays
+        if len(arrays) != len(expected):
+            return False
+        for array, (dtype, shape) in zip(arrays, expected, strict=True):
+            if type(array) is not np.ndarray or array.dtype != dtype or array.shape != shape:
+                return False
+        for (memory, size), array in zip(self.job.uploads, arrays, strict=True):
+            memory[:size].view(array.dtype)[:] = array.reshape(-1)
+        self.submit()
+        return True
 
     def submit(self, before: CpuRecording | None = None) -> None:
         if before is not None:

@@ -25,6 +25,7 @@ class Job:
     uploads     (memory, bytes) to fill from the host before the kernels, in this order
     copies      (destination, source, bytes) on the device after the kernels
     downloads   (memory, bytes) that the host may read afterwards, in this order
+    arrays      (element type, shape) of what fills `uploads`, where it is always the same
     """
 
     executable: Any | None
@@ -32,6 +33,7 @@ class Job:
     uploads: Sequence[tuple[Memory, int]] = ()
     copies: Sequence[tuple[Memory, Memory, int]] = ()
     downloads: Sequence[tuple[Memory, int]] = ()
+    arrays: Sequence[tuple[np.dtype, tuple[int, ...]]] = ()
 
 
 class Recording(Protocol):
@@ -44,6 +46,13 @@ class Recording(Protocol):
     def write(self, number: int, array: np.ndarray) -> None: ...
     def submit(self, before: Any = None) -> None:
         """Run; a recording given as `before` runs first, in the same submission."""
+        ...
+
+    def run(self, arrays: Sequence[np.ndarray]) -> bool:
+        """Write all arrays and submit, after waiting for the previous run, in as little time as the host can.
+
+        False where they are not what the job says they are: then nothing was done.
+        """
         ...
 
     def is_done(self) -> bool: ...
@@ -71,6 +80,12 @@ class Device(Protocol):
         ...
 
     def allocate(self, size_bytes: int, use: Use = "device") -> Memory: ...
+    def page_locked(self, size_bytes: int) -> Any | None:
+        """Host memory (a buffer) that the device copies a step's arguments from by itself, and is `busy` while it does.
+
+        None where an array elsewhere gets there as fast."""
+        ...
+
     def prepare(self, plan: Plan) -> Any: ...
     def record(self, job: Job) -> Recording: ...
     def storage(self, array: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -42,6 +43,30 @@ from vkgrad.schedule.split import Width
 # Sizes in bytes of small elements, and the feature by which shaders reach each alone.
 SMALL_STORAGE = {1: "storageBuffer8BitAccess", 2: "storageBuffer16BitAccess"}
 LARGEST_INDEX = 2**31 - 1  # indices in shaders are signed and have 32 bits
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an argument of a recorded step reaches the device.
+
+    from_bytes     the smallest that goes this way
+    page_locked    an array in page-locked memory is copied from there by the device, beside the step before
+    staged         any other array is written into page-locked memory first, then the same; else where it is used
+    """
+
+    name: str
+    from_bytes: int
+    page_locked: bool = False
+    staged: bool = False
+
+
+# The first whose size is reached. The sizes are where measurements on an H200 cross (docs/decisions/006).
+WRITTEN = Way("written in place", 0)
+WAYS = (
+    Way("staged", 1 << 20, page_locked=True, staged=True),
+    Way("page-locked", 1 << 16, page_locked=True),
+    WRITTEN,
+)
 
 
 @dataclass
@@ -84,6 +109,7 @@ class VulkanDevice:
         self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16, 132)
         self.stacking = stacking_for(self.limits, self.tuner.row)
         self.largest_binding = limits["max_storage_buffer_range"]
+        self.ways = WAYS if info["copy_family"] is not None else (WRITTEN,)
         self.arena: _native.Buffer | None = None
         self.pipelines: dict[tuple[str, tuple[int, ...]], _native.Pipeline] = {}
         name = f"pipelines-{info['vendor_id']:x}-{info['device_id']:x}-{info['driver_version']:x}.bin"
@@ -124,12 +150,14 @@ class VulkanDevice:
         kind: _native.Kind = {"argument": "bar", "result": "download"}.get(use, "device")  # type: ignore[assignment]
         return self.native.buffer(_words(size_bytes), kind if kind in self.info["memory_kinds"] else "device")
 
+    def page_locked(self, size_bytes: int) -> _native.Buffer | None:
+        return self.native.page_locked(size_bytes) if self.way(size_bytes).page_locked else None
+
     def storage(self, array: np.ndarray) -> np.ndarray:
         return array.astype(np.uint32) if array.dtype.kind == "b" else np.ascontiguousarray(array)
 
     def from_storage(self, raw: np.ndarray, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
-        count = int(np.prod(shape))
-        stored = raw[: count * dtype.size_bytes].view(dtype.storage_numpy).reshape(shape)
+        stored = raw[: prod(shape) * dtype.size_bytes].view(dtype.storage_numpy).reshape(shape)
         return stored != 0 if dtype.kind == "b" else handed_out(stored, dtype)
 
     def temporaries(self, size_bytes: int) -> _native.Buffer | None:
@@ -137,6 +165,10 @@ class VulkanDevice:
         if size_bytes and (self.arena is None or self.arena.nbytes < size_bytes):
             self.arena = self.allocate(size_bytes)
         return self.arena
+
+    def way(self, size_bytes: int) -> Way:
+        """How a step's argument of this size gets here."""
+        return next(way for way in self.ways if size_bytes >= way.from_bytes)
 
     # ---- kernels
     def prepare(self, plan: Plan) -> Executable:
@@ -211,6 +243,7 @@ class VulkanRecording:
         self.download_places, self.landed_bytes = _places(job.downloads)
         self._record(job)
         self.submissions = len(self.plans)
+        self.replay = self._replay(job)
 
     def _plan(self) -> _native.Plan:
         if self.open is None:
@@ -287,6 +320,35 @@ class VulkanRecording:
         raw = stored.reshape(-1).view(np.uint8)
         memory.write(raw) if start is None else self.staging.write(raw, start)
         count(bytes_uploaded=stored.nbytes)
+
+    def _replay(self, job: Job) -> _native.Replay | None:
+        """What does a whole run in one call; None where that is not possible."""
+        if len(self.plans) != 1 or len(job.arrays) != len(job.uploads):
+            return None
+        arguments = []
+        for (memory, size), start, (dtype, shape) in zip(job.uploads, self.upload_places, job.arrays, strict=True):
+            if dtype.kind == "b":  # stored as words
+                return None
+            staged = start is not None
+            way = self.device.way(size) if not staged else WRITTEN
+            arguments.append(
+                (
+                    self.staging if staged else memory,
+                    start or 0,
+                    size,
+                    dtype.num,
+                    shape,
+                    way.page_locked,
+                    self.device.native.buffer(size, "download") if way.staged else None,
+                )
+            )
+        return self.device.native.replay(self.plans[0], arguments)
+
+    def run(self, arrays: Sequence[np.ndarray]) -> bool:
+        ticket = self.replay.run(*arrays) if self.replay is not None else 0
+        if ticket:
+            self.ticket = ticket
+        return bool(ticket)
 
     def submit(self, before: VulkanRecording | None = None) -> None:
         """Hand the plans over; what `before` holds runs first, in the same submission as the first of them."""

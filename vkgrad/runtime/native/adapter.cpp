@@ -28,6 +28,19 @@ static std::optional<uint32_t> compute_family(VkPhysicalDevice device, uint32_t&
     return std::nullopt;
 }
 
+static std::optional<uint32_t> copy_family(VkPhysicalDevice device) {
+    uint32_t count = 0;
+    api().vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
+    std::vector<VkQueueFamilyProperties> families(count);
+    api().vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+    for (uint32_t i = 0; i < count; i++) {
+        const auto others = families[i].queueFlags & ~(VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT);
+        if (families[i].queueFlags & VK_QUEUE_TRANSFER_BIT && !others) // not one of a video engine either
+            return i;
+    }
+    return std::nullopt;
+}
+
 static Adapter describe(VkPhysicalDevice handle, uint32_t index) {
     Adapter a;
     a.index = index;
@@ -81,6 +94,7 @@ Adapter choose_adapter(std::optional<uint32_t> index) {
     auto family = compute_family(chosen.handle, chosen.timestamp_bits);
     if (!family) throw Error(Fault::no_device, chosen.name() + " has no compute queue: choose another device");
     chosen.queue_family = *family;
+    chosen.copy_family = copy_family(chosen.handle);
     return chosen;
 }
 } // namespace vkgrad

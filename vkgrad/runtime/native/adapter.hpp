@@ -24,6 +24,7 @@ struct Adapter {
     VkPhysicalDeviceMemoryProperties memory{};
     uint32_t min_subgroup_size = 0, max_subgroup_size = 0;
     uint32_t queue_family = 0, timestamp_bits = 0;
+    std::optional<uint32_t> copy_family; // one that only copies, beside the compute queue: a DMA engine's
     // Filled by open_logical_device (features.cpp): what was switched on
     std::map<std::string, bool> features;
     std::vector<std::string> extensions;

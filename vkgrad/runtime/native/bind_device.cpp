@@ -1,5 +1,6 @@
 // Device, as Python sees it, and what it says about itself.
 #include "bindings.hpp"
+#include "replay.hpp"
 #include <chrono>
 #include <cstdlib>
 
@@ -99,6 +100,7 @@ static py::dict info(const OpenDevice& open) {
     out["timestamp_period_ns"] = adapter.limits().timestampPeriod;
     out["timestamp_bits"] = adapter.timestamp_bits;
     out["queue_family"] = adapter.queue_family;
+    out["copy_family"] = adapter.copy_family;
     out["cooperative_matrices"] = cooperative_matrices(adapter);
     out["spin_us"] = open.device->spin_us;
     return out;
@@ -125,18 +127,20 @@ static std::shared_ptr<Pipeline> pipeline(OpenDevice& open, const py::object& sp
 }
 
 // Sleeps in slices, so that Ctrl-C ends a wait.
-static bool wait(OpenDevice& open, uint64_t ticket, std::optional<double> timeout_s) {
+bool wait(Device& device, uint64_t ticket, std::optional<double> timeout_s) {
+    // Letting the GIL go invites other threads to take it for their 5 ms, so not for what is over already.
+    if (device.timeline.is_done(ticket)) return true;
     using clock = std::chrono::steady_clock;
     const double slice_us = 50000;
     const auto start = clock::now();
-    for (uint32_t spin_us = open.device->spin_us;; spin_us = 0) {
+    for (uint32_t spin_us = device.spin_us;; spin_us = 0) {
         const double left_us =
             timeout_s ? *timeout_s * 1e6 - std::chrono::duration<double, std::micro>(clock::now() - start).count()
                       : slice_us;
         const uint64_t block_us = uint64_t(std::clamp(left_us, 0.0, slice_us));
         {
             py::gil_scoped_release nogil;
-            if (open.device->timeline.wait(ticket, uint32_t(std::min<uint64_t>(spin_us, block_us)), block_us))
+            if (device.timeline.wait(ticket, uint32_t(std::min<uint64_t>(spin_us, block_us)), block_us))
                 return true;
         }
         if (PyErr_CheckSignals()) throw py::error_already_set();
@@ -152,7 +156,7 @@ static uint64_t submit(OpenDevice& open, const std::vector<std::shared_ptr<Plan>
             outcome = open.device->timeline.try_submit(plans);
         }
         if (outcome.ticket) return outcome.ticket;
-        wait(open, outcome.wait_for, std::nullopt);
+        wait(*open.device, outcome.wait_for, std::nullopt);
     }
 }
 
@@ -162,6 +166,18 @@ static std::unique_ptr<OpenDevice> open(std::optional<uint32_t> index, std::opti
     const bool drop_barriers = mutate_barriers.value_or(std::getenv("VKGRAD_TEST_DROP_BARRIERS") != nullptr);
     py::gil_scoped_release nogil;
     return std::unique_ptr<OpenDevice>(new OpenDevice{Device::open({index, spin_us, block_bytes, drop_barriers})});
+}
+
+static std::shared_ptr<Replay> replay(OpenDevice& open, std::shared_ptr<Plan> plan, const py::sequence& given) {
+    std::vector<ReplayArgument> arguments;
+    for (auto item : given) {
+        auto part = item.cast<py::tuple>();
+        arguments.push_back({part[0].cast<std::shared_ptr<Buffer>>(), part[1].cast<uint64_t>(),
+                             part[2].cast<uint64_t>(), part[3].cast<int>(),
+                             part[4].cast<std::vector<std::ptrdiff_t>>(), part[5].cast<bool>(),
+                             part[6].cast<std::shared_ptr<Buffer>>()});
+    }
+    return std::make_shared<Replay>(open.device, std::move(plan), std::move(arguments));
 }
 
 void bind_device(py::module_& module) {
@@ -177,6 +193,14 @@ void bind_device(py::module_& module) {
                 return std::make_shared<Buffer>(open.device, nbytes, memory_kind(kind));
             },
             py::arg("nbytes"), py::arg("kind") = "device")
+        .def(
+            "page_locked",
+            [](OpenDevice& open, uint64_t nbytes) {
+                auto buffer = std::make_shared<Buffer>(open.device, nbytes, MemoryKind::download);
+                open.device->page_locked.add(buffer);
+                return buffer;
+            },
+            py::arg("nbytes"))
         .def("pipeline", &pipeline, py::arg("spirv"), py::arg("n_buffers"),
              py::arg("spec") = std::map<uint32_t, py::object>(), py::arg("subgroup_size") = 0, py::kw_only(),
              py::arg("key") = py::none())
@@ -186,6 +210,7 @@ void bind_device(py::module_& module) {
                 return std::make_shared<Plan>(open.device, copies, timestamps);
             },
             py::arg("copies") = 3, py::arg("timestamps") = 0)
+        .def("replay", &replay, py::arg("plan"), py::arg("arguments"))
         .def(
             "submit", [](OpenDevice& open, PlanPointer plan) { return submit(open, {std::move(plan)}); },
             py::arg("plan").none(false))
@@ -193,7 +218,12 @@ void bind_device(py::module_& module) {
         .def(
             "done", [](OpenDevice& open, uint64_t ticket) { return open.device->timeline.is_done(ticket); },
             py::arg("ticket"))
-        .def("wait", &wait, py::arg("ticket"), py::arg("timeout") = py::none())
+        .def(
+            "wait",
+            [](OpenDevice& open, uint64_t ticket, std::optional<double> timeout) {
+                return wait(*open.device, ticket, timeout);
+            },
+            py::arg("ticket"), py::arg("timeout") = py::none())
         .def(
             "load_cache",
             [](OpenDevice& open, const std::string& path) { return open.device->pipelines.load_cache(path); },

@@ -1,10 +1,6 @@
 // Buffer, as Python sees it.
 #include "bindings.hpp"
-#include <algorithm>
-#include <cstring>
-#include <system_error>
-#include <thread>
-#include <vector>
+#include "host_copy.hpp"
 
 namespace vkgrad {
 static char* host_address(const Buffer& buffer) {
@@ -15,35 +11,13 @@ static char* host_address(const Buffer& buffer) {
     return buffer.mapped();
 }
 
-// One thread moves 6 to 16 GB/s into mapped device memory, a few together what the bus carries. Starting one takes
-// some 30 us, so small pieces are not worth it.
-static void copy_bytes(char* target, const char* source, size_t count) {
-    constexpr size_t worth = 1 << 20, most = 4, page = 4096;
-    const size_t threads = std::min({count / worth, most, size_t(std::thread::hardware_concurrency())});
-    if (threads < 2) {
-        std::memcpy(target, source, count);
-        return;
-    }
-    const size_t part = (count / threads + page - 1) / page * page;
-    std::vector<std::thread> helpers;
-    for (size_t start = part; start < count; start += part) {
-        const auto copy = [=] { std::memcpy(target + start, source + start, std::min(part, count - start)); };
-        try {
-            helpers.emplace_back(copy);
-        } catch (const std::system_error&) { // no more threads to be had
-            copy();
-        }
-    }
-    std::memcpy(target, source, part);
-    for (std::thread& helper : helpers) helper.join();
-}
-
-static void write(Buffer& buffer, const py::object& data, uint64_t offset) {
+static void write(Buffer& buffer, const py::object& data, uint64_t offset, unsigned threads) {
     const Bytes bytes(data);
     char* const start = host_address(buffer);
     buffer.require_inside(offset, bytes.size(), "write");
-    py::gil_scoped_release nogil;
-    copy_bytes(start + offset, static_cast<const char*>(bytes.data()), bytes.size());
+    without_gil(bytes.size(), [&] {
+        copy_bytes(start + offset, static_cast<const char*>(bytes.data()), bytes.size(), threads);
+    });
 }
 
 static py::bytes read(Buffer& buffer, uint64_t offset, std::optional<uint64_t> nbytes) {
@@ -52,8 +26,7 @@ static py::bytes read(Buffer& buffer, uint64_t offset, std::optional<uint64_t> n
     const uint64_t length = nbytes.value_or(buffer.nbytes() - offset);
     py::bytes bytes(nullptr, length);
     char* target = PyBytes_AS_STRING(bytes.ptr());
-    py::gil_scoped_release nogil;
-    copy_bytes(target, start + offset, length);
+    without_gil(length, [&] { copy_bytes(target, start + offset, length); });
     return bytes;
 }
 
@@ -61,8 +34,9 @@ void bind_memory(py::module_& module) {
     py::class_<Buffer, std::shared_ptr<Buffer>>(module, "Buffer", py::buffer_protocol())
         .def_property_readonly("nbytes", &Buffer::nbytes)
         .def_property_readonly("kind", [](const Buffer& buffer) { return name_of(buffer.kind()); })
+        .def_property_readonly("busy", &Buffer::is_read_by_copies)
         .def_property_readonly("host_visible", [](const Buffer& buffer) { return buffer.mapped() != nullptr; })
-        .def("write", &write, py::arg("data"), py::arg("offset") = 0)
+        .def("write", &write, py::arg("data"), py::arg("offset") = 0, py::arg("threads") = 0)
         .def("read", &read, py::arg("offset") = 0, py::arg("nbytes") = py::none())
         .def_buffer(
             [](Buffer& buffer) { return py::buffer_info(host_address(buffer), 1, "B", py::ssize_t(buffer.nbytes())); })

@@ -27,6 +27,7 @@ PYBIND11_MODULE(_native, module) {
     bind_errors();
     bind_memory(module);
     bind_plan(module);
+    bind_replay(module);
     bind_device(module);
 
     module.def("list_devices", [] {

@@ -10,9 +10,21 @@ namespace py = pybind11;
 void bind_errors(); // Fault -> the class of vkgrad.errors
 void bind_memory(py::module_& module);
 void bind_plan(py::module_& module);
+void bind_replay(py::module_& module);
 void bind_device(py::module_& module);
 
 py::dict describe(const Adapter& adapter);
+
+// Waits for a ticket of the main timeline, looking for signals in between; false after `timeout_s`.
+bool wait(Device& device, uint64_t ticket, std::optional<double> timeout_s);
+
+// Does something with so many bytes, without the GIL where that is much. For less it is kept: a thread that computes may
+// take it meanwhile, and then has it for 5 ms.
+template <class Work> void without_gil(uint64_t bytes, Work work) {
+    if (bytes <= 1 << 18) return work();
+    py::gil_scoped_release nogil;
+    work();
+}
 
 // The bytes of any object with the buffer protocol. Raises what that object raises when they are not contiguous.
 class Bytes {
@@ -33,6 +45,6 @@ class Bytes {
 // What Python holds as Device. Submissions in flight keep their plans, and plans the device: the drain cuts the circle.
 struct OpenDevice {
     std::shared_ptr<Device> device;
-    ~OpenDevice() { device->timeline.drain(); }
+    ~OpenDevice() { device->drain(); }
 };
 } // namespace vkgrad

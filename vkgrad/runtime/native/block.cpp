@@ -23,6 +23,13 @@ static VkBuffer create_buffer(LogicalDevice& device, VkDeviceSize size) {
     create.size = size;
     create.usage =
         VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    // Both queues may use it at any time; else it would have to be handed over between them by barriers on both.
+    const uint32_t families[] = {device.adapter.queue_family, device.copy_family()};
+    if (device.adapter.copy_family) {
+        create.sharingMode = VK_SHARING_MODE_CONCURRENT;
+        create.queueFamilyIndexCount = 2;
+        create.pQueueFamilyIndices = families;
+    }
     VkBuffer buffer = VK_NULL_HANDLE;
     device.check(api().vkCreateBuffer(device.handle(), &create, nullptr, &buffer), "vkCreateBuffer",
                  std::to_string(size) + " bytes");

@@ -12,12 +12,19 @@ uint32_t default_spin_us(const Adapter& adapter) { return adapter.is_cpu() ? 0 :
 Device::Device(const DeviceOptions& options)
     : base(choose_adapter(options.index), options.drop_barriers),
       spin_us(options.spin_us.value_or(default_spin_us(base.adapter))), memory(base, options.block_bytes),
-      descriptors(base), pipelines(base, descriptors), sequences(base), timeline(base) {}
+      descriptors(base), pipelines(base, descriptors), sequences(base, base.queue, base.adapter.queue_family),
+      copy_sequences(base, base.copy_queue, base.copy_family()), timeline(base, base.queue),
+      copy_timeline(base, base.copy_queue, true) {}
+
+void Device::drain() noexcept {
+    copy_timeline.drain();
+    timeline.drain();
+}
 
 std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
     auto destroy = [](Device* device) {
         if (device->base.forked()) return; // not ours to free: see loader.hpp
-        device->timeline.drain();
+        device->drain();
         delete device;
     };
     std::shared_ptr<Device> device(new Device(options), destroy);
@@ -30,7 +37,7 @@ std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
 
 void Device::close() {
     base.closed = true; // first: nothing is submitted after the drain
-    timeline.drain();
+    drain();
 }
 
 void close_all_devices() {

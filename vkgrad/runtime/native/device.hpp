@@ -19,15 +19,17 @@ struct DeviceOptions {
 class Device {
   public:
     static std::shared_ptr<Device> open(const DeviceOptions& options);
+    void drain() noexcept; // waits for everything in flight, and lets go of it
     void close(); // waits for what is in flight; later use raises
 
     LogicalDevice base; // first: the parts are destroyed before it
     const uint32_t spin_us;
     MemoryPool memory;
+    PageLocked page_locked;
     DescriptorPool descriptors;
     PipelineTable pipelines;
-    SequencePool sequences;
-    Timeline timeline;
+    SequencePool sequences, copy_sequences;
+    Timeline timeline, copy_timeline; // the second for plans of copies only, which may run beside those of the first
 
   private:
     explicit Device(const DeviceOptions& options);

@@ -189,14 +189,16 @@ VkDevice open_logical_device(Adapter& adapter) {
     if (adapter.has("cooperativeMatrix")) adapter.cooperative_matrices = cooperative_matrices(physical);
 
     const float priority = 1;
-    VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
-    queue.queueFamilyIndex = adapter.queue_family;
-    queue.queueCount = 1;
-    queue.pQueuePriorities = &priority;
+    VkDeviceQueueCreateInfo queues[2]{{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO}};
+    queues[0].queueFamilyIndex = adapter.queue_family;
+    queues[0].queueCount = 1;
+    queues[0].pQueuePriorities = &priority;
+    queues[1] = queues[0];
+    if (adapter.copy_family) queues[1].queueFamilyIndex = *adapter.copy_family;
     VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
     create.pNext = &on;
-    create.queueCreateInfoCount = 1;
-    create.pQueueCreateInfos = &queue;
+    create.queueCreateInfoCount = adapter.copy_family ? 2 : 1;
+    create.pQueueCreateInfos = queues;
     create.enabledExtensionCount = uint32_t(extensions.size());
     create.ppEnabledExtensionNames = extensions.data();
     VkDevice device = VK_NULL_HANDLE;

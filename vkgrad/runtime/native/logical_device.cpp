@@ -7,9 +7,13 @@ LogicalDevice::LogicalDevice(Adapter chosen, bool drop)
     : adapter(std::move(chosen)), drop_barriers(drop), forks_at_open_(forks()) {
     physical = adapter.handle;
     device = open_logical_device(adapter);
-    VkQueue first = VK_NULL_HANDLE;
-    api().vkGetDeviceQueue(device, adapter.queue_family, 0, &first);
-    queue = first;
+    auto first_of = [this](uint32_t family) {
+        VkQueue first = VK_NULL_HANDLE;
+        api().vkGetDeviceQueue(device, family, 0, &first);
+        return first;
+    };
+    queue = first_of(adapter.queue_family);
+    copy_queue = first_of(copy_family());
 }
 LogicalDevice::~LogicalDevice() { api().vkDestroyDevice(device, nullptr); }
 

@@ -5,6 +5,7 @@
 #include "counters.hpp"
 #include "error.hpp"
 #include <atomic>
+#include <mutex>
 
 namespace vkgrad {
 struct LogicalDevice {
@@ -15,11 +16,13 @@ struct LogicalDevice {
     Adapter adapter;
     vk::PhysicalDevice physical; // Kompute takes vulkan.hpp's classes
     vk::Device device;
-    vk::Queue queue;
+    vk::Queue queue, copy_queue; // the same one where the device has no queue just for copies
+    std::mutex submitting; // the two may be one queue, which one thread at a time may use
     Counters counters;
     const bool drop_barriers; // test only: no barrier is recorded, which synchronization validation must notice
     std::atomic<bool> closed{false}, lost{false}, lose_next_submission{false};
 
+    uint32_t copy_family() const { return adapter.copy_family.value_or(adapter.queue_family); }
     VkDevice handle() const { return device; }
     bool forked() const;         // opened before a fork: nothing of it may be called any more
     void require_usable() const; // throws Error(forked, closed or device_lost)

@@ -113,6 +113,7 @@ Buffer::~Buffer() {
         new Span(std::move(span_));
         return;
     }
+    if (page_locked) device_->page_locked.remove(mapped());
     auto& counters = device_->base.counters;
     counters.buffers_live--;
     counters.bytes_allocated -= span_.length;
@@ -129,5 +130,25 @@ void Buffer::require_inside(VkDeviceSize offset, VkDeviceSize length, const char
         throw std::out_of_range(std::string(doing) + ": bytes " + std::to_string(offset) + " to " +
                                 std::to_string(offset + length) + " are not inside a buffer of " +
                                 std::to_string(nbytes_) + " bytes");
+}
+
+bool Buffer::is_read_by_copies() const { return read_until && !device_->copy_timeline.is_done(read_until); }
+
+void PageLocked::add(const std::shared_ptr<Buffer>& buffer) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    starts_[buffer->mapped()] = buffer;
+    buffer->page_locked = true;
+}
+void PageLocked::remove(const char* start) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    starts_.erase(start);
+}
+std::shared_ptr<Buffer> PageLocked::find(const char* first, VkDeviceSize nbytes) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto after = starts_.upper_bound(first);
+    if (after == starts_.begin()) return nullptr;
+    auto [start, weak] = *std::prev(after);
+    auto buffer = weak.lock();
+    return buffer && first + nbytes <= start + buffer->nbytes() ? buffer : nullptr;
 }
 } // namespace vkgrad

@@ -2,6 +2,8 @@
 #pragma once
 #include "block.hpp"
 #include <array>
+#include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -39,6 +41,20 @@ class MemoryPool {
     std::array<std::vector<std::shared_ptr<Block>>, memory_kinds> shared_; // large buffers have a block to themselves
 };
 
+class Buffer;
+
+// Host memory that the device's copy engine reads where it is, by address: NumPy arrays over it are uploaded from there.
+class PageLocked {
+  public:
+    void add(const std::shared_ptr<Buffer>& buffer);
+    void remove(const char* start);
+    std::shared_ptr<Buffer> find(const char* first, VkDeviceSize nbytes); // null: those bytes are in none of them
+
+  private:
+    std::mutex mutex_;
+    std::map<const char*, std::weak_ptr<Buffer>> starts_;
+};
+
 // A span of a block, given back with its last user. Plans keep the buffers they use, and submissions their plans.
 class Buffer {
   public:
@@ -54,6 +70,10 @@ class Buffer {
     char* mapped() const;                                // null unless the host sees it
     // Neighbours share the VkBuffer, so no driver would notice an overrun. Throws std::out_of_range.
     void require_inside(VkDeviceSize offset, VkDeviceSize length, const char* doing) const;
+    bool is_read_by_copies() const; // whether a copy from it is under way on the queue for copies
+
+    std::atomic<uint64_t> read_until{0}; // the ticket of the last such copy
+    bool page_locked = false;            // whether Device::page_locked knows it
 
   private:
     std::shared_ptr<Device> device_;

@@ -21,6 +21,9 @@ Barrier Barrier::named(const std::string& kind) {
     throw std::invalid_argument("barrier: kind \"" + kind + "\" is none of compute, full, host");
 }
 Barrier Barrier::leading() { return {all_wrote, all_use}; }
+Barrier Barrier::leading_copies() {
+    return {{transfer, transfer_write}, {transfer, transfer_read | transfer_write}};
+}
 void Barrier::record(const vk::CommandBuffer& buffer) {
     VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, before.access, after.access};
     api().vkCmdPipelineBarrier(buffer, before.stages, after.stages, 0, 1, &barrier, 0, nullptr, 0, nullptr);

@@ -30,6 +30,7 @@ struct Barrier : Operation {
     // Opens each recording: orders it after all earlier submissions to the queue, so that they may be in flight
     // together and hand memory on to each other without a wait.
     static Barrier leading();
+    static Barrier leading_copies(); // the same on a queue that has no shaders
     void record(const vk::CommandBuffer& buffer) override;
 };
 

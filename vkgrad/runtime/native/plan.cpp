@@ -2,8 +2,8 @@
 #include "device.hpp"
 
 namespace vkgrad {
-Plan::Plan(std::shared_ptr<Device> device, uint32_t copies, uint32_t timestamps)
-    : device_(std::move(device)), copies_(timestamps ? 1 : copies), query_count_(timestamps) {
+Plan::Plan(std::shared_ptr<Device> device, uint32_t copies, uint32_t timestamps, bool for_copies)
+    : device_(std::move(device)), copies_(timestamps ? 1 : copies), for_copies_(for_copies), query_count_(timestamps) {
     auto& base = device_->base;
     base.require_usable();
     if (!copies) throw std::invalid_argument("plan: copies must be at least 1");
@@ -16,7 +16,7 @@ Plan::Plan(std::shared_ptr<Device> device, uint32_t copies, uint32_t timestamps)
         base.check(api().vkCreateQueryPool(base.handle(), &create, nullptr, &queries_), "vkCreateQueryPool");
         operations_.push_back(std::make_shared<ResetTimestamps>(queries_, timestamps));
     }
-    add_barrier(Barrier::leading());
+    add_barrier(for_copies ? Barrier::leading_copies() : Barrier::leading());
 }
 
 Plan::~Plan() {
@@ -25,7 +25,8 @@ Plan::~Plan() {
         new auto(std::move(operations_));
         return;
     }
-    for (auto& recording : recordings) device_->sequences.give_back(std::move(recording->sequence));
+    auto& pool = for_copies_ ? device_->copy_sequences : device_->sequences;
+    for (auto& recording : recordings) pool.give_back(std::move(recording->sequence));
     api().vkDestroyQueryPool(device_->base.handle(), queries_, nullptr);
 }
 
@@ -73,7 +74,7 @@ void Plan::finish() {
 
 Plan::Recording* Plan::record() {
     auto recording = std::make_unique<Recording>();
-    recording->sequence = device_->sequences.take();
+    recording->sequence = (for_copies_ ? device_->copy_sequences : device_->sequences).take();
     auto capture = std::make_shared<Capture>();
     recording->sequence->record(capture);
     for (auto& operation : operations_) recording->sequence->record(operation);

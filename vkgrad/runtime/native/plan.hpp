@@ -12,7 +12,8 @@ class Plan {
   public:
     // A command buffer can be in flight once, so a plan has up to `copies` of them, recorded when first needed.
     // With timestamps it has one, because the queries are shared.
-    Plan(std::shared_ptr<Device> device, uint32_t copies, uint32_t timestamps);
+    // One `for_copies` is submitted to the queue of that name and holds nothing else.
+    Plan(std::shared_ptr<Device> device, uint32_t copies, uint32_t timestamps, bool for_copies = false);
     ~Plan();
     Plan(const Plan&) = delete;
 
@@ -26,6 +27,7 @@ class Plan {
 
     Device& device() const { return *device_; }
     bool is_finished() const { return finished_; }
+    bool is_for_copies() const { return for_copies_; }
     const PlanCounts& counts() const { return counts_; }
 
     // For Timeline, under its lock.
@@ -43,6 +45,7 @@ class Plan {
 
     std::shared_ptr<Device> device_; // first: what follows is destroyed before it
     const uint32_t copies_;
+    const bool for_copies_;
     std::vector<std::shared_ptr<kp::OpBase>> operations_;
     PlanCounts counts_;
     VkQueryPool queries_ = VK_NULL_HANDLE;

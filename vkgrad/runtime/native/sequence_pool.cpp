@@ -47,8 +47,8 @@ std::shared_ptr<kp::Sequence> SequencePool::take() {
         return std::shared_ptr<std::decay_t<decltype(object)>>(std::shared_ptr<void>(), &object);
     };
     dropped = VK_SUCCESS;
-    auto sequence = std::make_shared<kp::Sequence>(borrow(device_.physical), borrow(device_.device),
-                                                   borrow(device_.queue), device_.adapter.queue_family);
+    auto sequence = std::make_shared<kp::Sequence>(borrow(device_.physical), borrow(device_.device), borrow(queue_),
+                                                   family_);
     check(dropped, "kp::Sequence", "no command buffer could be made");
     device_.counters.sequences++;
     return sequence;

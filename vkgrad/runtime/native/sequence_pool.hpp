@@ -12,12 +12,15 @@ struct LogicalDevice;
 
 class SequencePool {
   public:
-    explicit SequencePool(LogicalDevice& device) : device_(device) {}
+    SequencePool(LogicalDevice& device, vk::Queue queue, uint32_t family)
+        : device_(device), queue_(queue), family_(family) {}
     std::shared_ptr<kp::Sequence> take();
     void give_back(std::shared_ptr<kp::Sequence> sequence); // must not be running
 
   private:
     LogicalDevice& device_;
+    vk::Queue queue_;
+    const uint32_t family_;
     std::mutex mutex_;
     std::vector<std::shared_ptr<kp::Sequence>> free_;
 };

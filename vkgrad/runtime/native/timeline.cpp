@@ -13,7 +13,8 @@ static void pause_briefly() {
 #endif
 }
 
-Timeline::Timeline(LogicalDevice& device) : device_(device) {
+Timeline::Timeline(LogicalDevice& device, vk::Queue queue, bool for_copies)
+    : device_(device), queue_(queue), for_copies_(for_copies) {
     VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
     type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
     VkSemaphoreCreateInfo create{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
@@ -35,7 +36,7 @@ void Timeline::poll(Finished& finished) {
     }
 }
 
-Timeline::Outcome Timeline::try_submit(const std::vector<std::shared_ptr<Plan>>& plans) {
+Timeline::Outcome Timeline::try_submit(const std::vector<std::shared_ptr<Plan>>& plans, Moment after) {
     Finished finished; // declared before the lock: destroyed after it is released
     std::lock_guard<std::mutex> lock(mutex_);
     device_.require_usable();
@@ -47,6 +48,8 @@ Timeline::Outcome Timeline::try_submit(const std::vector<std::shared_ptr<Plan>>&
         if (&plan->device().base != &device_) throw std::invalid_argument("submit: the plan belongs to another device");
         if (!plan->is_finished())
             throw std::invalid_argument("submit: the plan is not finished: call its finish() first");
+        if (plan->is_for_copies() != for_copies_)
+            throw std::invalid_argument("submit: a plan for copies only goes with the step that uses what they bring");
         Plan::Recording* free = nullptr;
         uint64_t first_done = UINT64_MAX; // of those in flight
         for (auto& recording : plan->recordings) {
@@ -73,9 +76,18 @@ Timeline::Outcome Timeline::try_submit(const std::vector<std::shared_ptr<Plan>>&
     submit.pCommandBuffers = commands.data();
     submit.signalSemaphoreCount = 1;
     submit.pSignalSemaphores = &semaphore_;
+    const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+    if (after.timeline) {
+        value.waitSemaphoreValueCount = submit.waitSemaphoreCount = 1;
+        value.pWaitSemaphoreValues = &after.ticket;
+        submit.pWaitSemaphores = &after.timeline->semaphore_;
+        submit.pWaitDstStageMask = &stages;
+    }
+    std::unique_lock<std::mutex> alone(device_.submitting);
     device_.check(device_.lose_next_submission ? VK_ERROR_DEVICE_LOST
-                                               : api().vkQueueSubmit(device_.queue, 1, &submit, VK_NULL_HANDLE),
+                                               : api().vkQueueSubmit(queue_, 1, &submit, VK_NULL_HANDLE),
                   "vkQueueSubmit");
+    alone.unlock();
     latest_ = ticket;
     for (auto* recording : chosen) recording->ticket = ticket;
     in_flight_.push_back({ticket, plans});
@@ -123,6 +135,7 @@ void Timeline::drain() noexcept {
     if (device_.forked()) return;    // it would wait for threads that are not in this process
     std::deque<Submission> finished; // declared before the lock: destroyed after it is released
     std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> alone(device_.submitting);
     api().vkDeviceWaitIdle(device_.handle()); // returns at once from a lost device
     completed_ = latest_.load();
     finished.swap(in_flight_);

@@ -12,15 +12,19 @@ class Plan;
 
 class Timeline {
   public:
-    explicit Timeline(LogicalDevice& device);
+    Timeline(LogicalDevice& device, vk::Queue queue, bool for_copies = false);
     ~Timeline();
 
     struct Outcome {
         uint64_t ticket = 0;   // 0: not submitted, because
         uint64_t wait_for = 0; // a plan has all its copies in flight until this ticket is done
     };
-    // All plans in one vkQueueSubmit, in order.
-    Outcome try_submit(const std::vector<std::shared_ptr<Plan>>& plans);
+    struct Moment { // when a ticket of another queue is done
+        const Timeline* timeline; // null: at once
+        uint64_t ticket;
+    };
+    // All plans in one vkQueueSubmit, in order; the device begins them after `after`.
+    Outcome try_submit(const std::vector<std::shared_ptr<Plan>>& plans, Moment after = Moment());
 
     bool is_done(uint64_t ticket); // throws std::invalid_argument for a ticket never given out
     // Polls for spin_us, then sleeps for up to block_us; whether it is done. The caller looks for signals in between.
@@ -36,6 +40,8 @@ class Timeline {
     void poll(Finished& finished); // under the lock; destroy `finished` without it: that frees buffers
 
     LogicalDevice& device_;
+    const vk::Queue queue_;
+    const bool for_copies_;
     VkSemaphore semaphore_ = VK_NULL_HANDLE;
     std::mutex mutex_;
     std::deque<Submission> in_flight_;

@@ -1,0 +1,39 @@
+// Replay, as Python sees it: the one call of a step in its steady state.
+#include "bindings.hpp"
+#include "replay.hpp"
+#include <pybind11/numpy.h>
+
+namespace vkgrad {
+// False for what is no NumPy array of exactly that class: a subclass may mean something else by its bytes.
+static bool as_host_array(PyObject* object, HostArray& out) {
+    if (Py_TYPE(object) != py::detail::npy_api::get().PyArray_Type_) return false;
+    const auto array = py::reinterpret_borrow<py::array>(object);
+    const py::dtype type = array.dtype();
+    out.data = static_cast<const char*>(array.data());
+    out.type = type.num();
+    out.read_only = !array.writeable();
+    out.contiguous = array.flags() & py::array::c_style && (type.byteorder() == '=' || type.byteorder() == '|');
+    out.rank = size_t(array.ndim());
+    out.extents = array.shape();
+    return true;
+}
+
+// The ticket, or 0 when the arguments are others than those it was made for: then nothing was done.
+static uint64_t run(Replay& replay, const py::args& given) {
+    std::vector<HostArray> arrays(given.size());
+    for (size_t i = 0; i < given.size(); i++)
+        if (!as_host_array(PyTuple_GET_ITEM(given.ptr(), py::ssize_t(i)), arrays[i])) return 0;
+    if (!replay.takes(arrays)) return 0;
+    if (const uint64_t previous = replay.previous()) wait(replay.device(), previous, std::nullopt);
+    without_gil(replay.bytes_to_write(arrays), [&] { replay.upload(arrays); });
+    for (;;) { // a submission takes a few us: it keeps the GIL too
+        const auto outcome = replay.try_submit();
+        if (outcome.ticket) return outcome.ticket;
+        wait(replay.device(), outcome.wait_for, std::nullopt);
+    }
+}
+
+void bind_replay(py::module_& module) {
+    py::class_<Replay, std::shared_ptr<Replay>>(module, "Replay").def("run", &run);
+}
+} // namespace vkgrad

@@ -1,0 +1,87 @@
+#include "host_copy.hpp"
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace vkgrad {
+namespace {
+constexpr size_t page = 4096, worth = 1 << 18; // bytes a thread must have to move to be worth waking
+constexpr unsigned most = 4;
+
+// Starting a thread takes some 30 us and waking one a few, so they stay, asleep between copies. Whoever asks for a copy
+// takes part in it and waits for nobody who has not begun: late threads, or those that a fork has lost, cost nothing.
+class Crew {
+  public:
+    static Crew& get() {
+        static Crew* const crew = new Crew; // never destroyed: its threads sleep in it when the process ends
+        return *crew;
+    }
+    std::mutex one_at_a_time;
+
+    void copy(char* target, const char* source, size_t count, unsigned threads) {
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            start(threads - 1);
+            target_ = target, source_ = source, count_ = count, next_ = 0;
+            part_ = (count / threads / 4 + page - 1) / page * page; // small, since threads wake at different times
+            wanted_ = threads - 1;
+        }
+        wake_.notify_all();
+        take_parts();
+        std::unique_lock<std::mutex> lock(mutex_);
+        wanted_ = 0;
+        done_.wait(lock, [this] { return at_work_ == 0; });
+    }
+
+  private:
+    void start(unsigned threads) {
+        for (; started_ < threads; started_++) {
+            try {
+                std::thread([this] { work(); }).detach();
+            } catch (const std::system_error&) { // no more threads to be had
+                return;
+            }
+        }
+    }
+    void take_parts() {
+        for (size_t start = next_.fetch_add(part_); start < count_; start = next_.fetch_add(part_))
+            std::memcpy(target_ + start, source_ + start, std::min(part_, count_ - start));
+    }
+    void work() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        for (;;) {
+            wake_.wait(lock, [this] { return wanted_ > 0; });
+            wanted_--;
+            at_work_++;
+            lock.unlock();
+            take_parts();
+            lock.lock();
+            if (--at_work_ == 0) done_.notify_one();
+        }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable wake_, done_;
+    unsigned started_ = 0, wanted_ = 0, at_work_ = 0;
+    char* target_ = nullptr;
+    const char* source_ = nullptr;
+    size_t count_ = 0, part_ = page;
+    std::atomic<size_t> next_{0};
+};
+} // namespace
+
+void copy_bytes(char* target, const char* source, size_t count, unsigned threads) {
+    if (!threads)
+        threads = unsigned(std::min({count / worth, size_t(most), size_t(std::thread::hardware_concurrency())}));
+    if (threads > 1) {
+        Crew& crew = Crew::get();
+        std::unique_lock<std::mutex> alone(crew.one_at_a_time, std::try_to_lock);
+        if (alone) return crew.copy(target, source, count, threads);
+    }
+    std::memcpy(target, source, count);
+}
+} // namespace vkgrad
