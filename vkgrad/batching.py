@@ -78,7 +78,7 @@ def _repeated(node: Node, size: int) -> Node:
 
 def _rule_of(node: Node) -> Rule:
     rule = _VIEWS.get(node.op.name) if node.op.family is Family.VIEW else _FAMILIES.get(node.op.family)
-    if rule is None:
+    if rule is None or (node.op.family is Family.ROUTINE and not node.op.batched):
         raise UnsupportedError(
             f"vmap: {node.op.name} has no batching rule; call it outside the mapped function, on all examples at once"
         )
@@ -133,6 +133,7 @@ _FAMILIES: dict[Family, Rule] = {
     Family.REDUCTION: _reduction,
     Family.CONTRACTION: _contraction,
     Family.INDEXED: _indexed,
+    Family.ROUTINE: _elementwise,  # of those that are `batched`: a leading axis is more of the same
 }
 
 

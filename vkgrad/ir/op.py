@@ -92,6 +92,7 @@ class Op:
     geometry   for routines, (input shapes, input dtypes, limits, **attributes) -> `Geometry`
     passes     for routines that one dispatch cannot compute at every size, (node, width) -> the same in shorter steps,
                or `node` itself; asked again until nothing changes
+    batched    for routines, whether more leading axes, the same for all inputs, are more of the same
     """
 
     name: str
@@ -109,6 +110,7 @@ class Op:
     template: str | None = None
     geometry: Callable[..., Geometry] | None = None
     passes: Callable[..., Any] | None = None
+    batched: bool = False
     doc: str = field(default="")
 
     def __post_init__(self) -> None:
@@ -127,6 +129,7 @@ class Op:
         need((self.template is not None) == (self.family is Family.ROUTINE), "a template exactly if it is a routine")
         need((self.geometry is not None) == (self.family is Family.ROUTINE), "a geometry exactly if it is a routine")
         need(self.passes is None or self.family is Family.ROUTINE, "passes only if it is a routine")
+        need(not self.batched or self.family is Family.ROUTINE, "batched only if it is a routine")
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

@@ -4,8 +4,21 @@ Importing this package registers every primitive. To add one, write its record i
 and placement follow from the record.
 """
 
-from vkgrad.ops import arithmetic, contraction, indexed, logic, random_bits, reductions, sources, transcendental, views
+from vkgrad.ops import (
+    arithmetic,
+    contraction,
+    indexed,
+    logic,
+    random_bits,
+    reductions,
+    scans,
+    sorting,
+    sources,
+    transcendental,
+    views,
+)
 
 __all__ = [
-    "arithmetic", "contraction", "indexed", "logic", "random_bits", "reductions", "sources", "transcendental", "views",
+    "arithmetic", "contraction", "indexed", "logic", "random_bits", "reductions", "scans", "sorting", "sources",
+    "transcendental", "views",
 ]  # fmt: skip

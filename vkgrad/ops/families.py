@@ -188,6 +188,7 @@ def routine(
     samples: Samples,
     arity: int = 1,
     passes: Callable[..., Any] | None = None,
+    batched: bool = False,
     doc: str = "",
 ) -> Op:
     """An op that is one dispatch of a template of its own: whole arrays in row-major order in, one out.
@@ -198,6 +199,6 @@ def routine(
     return register(
         Op(
             name=name, family=Family.ROUTINE, arity=arity, shape=shape, dtype=dtype, numpy=quiet(numpy), grad=grad,
-            samples=samples, template=template, geometry=geometry, passes=passes, doc=doc,
+            samples=samples, template=template, geometry=geometry, passes=passes, batched=batched, doc=doc,
         )
     )  # fmt: skip

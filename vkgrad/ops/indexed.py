@@ -1,26 +1,52 @@
-"""Lookups whose addresses depend on values: `gather`, and its gradient `scatter_add`."""
+"""Lookups whose addresses depend on values: `gather`, and its gradient `scatter`.
+
+A scatter joins what is sent to one place in an order that depends on positions alone, never on which invocation comes
+first, so duplicates have the same bits in every run. Which way that is done depends on sizes:
+
+* few values, or little work: every place looks at every value; no kernel of its own, so it fuses
+* few places: chunks of the values each have places of their own, in shared memory where they fit, which then are joined
+* else: values are sorted by place, and every place joins its own run of them
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from vkgrad.errors import DTypeError
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import DType
+from vkgrad.ir.dtypes import DType, dtype_of, int32
 from vkgrad.ir.node import Node
-from vkgrad.ir.op import Family, Op, Shape, register
+from vkgrad.ir.op import NOT_DIFFERENTIABLE, OPS, DeviceLimits, Family, Geometry, Op, Shape, register
+from vkgrad.ops.families import routine
 from vkgrad.ops.samples import uniform
+from vkgrad.ops.sorting import argsort, inverse, searchsorted
+from vkgrad.ops.views import permute, slice_
+
+# join -> the element-wise op that does it, which is also the ufunc's name. Its identity is the reduction's.
+JOINS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+
+FEW = 8  # values a row, up to which every place looks at all of them
+SMALL = 1 << 16  # values times places, up to which it still does on a device that runs thousands of invocations
+SOFTWARE_SMALL = 1 << 14
+COPIES = 4  # the fewest lanes, each with places of its own in shared memory, that are worth a workgroup
+MOST_COPIES = 64
+STAGED = 512  # values that a workgroup brings into shared memory at once
+GROUPS = 528  # workgroups that keep a large GPU busy
+SHARED_BYTES = 48 << 10  # what a large GPU has for a workgroup
+MOST_STEPS = 1 << 14  # what an invocation may loop over, half of what some software drivers allow
 
 
-def _shape(shapes: Sequence[Shape], *, axis: int) -> Shape:
+# ---- gather
+def _shape(shapes: Sequence[Shape], *, axis: int, **_: Any) -> Shape:
     x, index = shapes
     return (*x[:axis], *index, *x[axis + 1 :])
 
 
-def _dtype(dtypes: Sequence[DType], *, axis: int) -> DType:
+def _dtype(dtypes: Sequence[DType], **_: Any) -> DType:
     if dtypes[1].kind not in "iu":
         raise DTypeError(f"gather: the index must be an integer tensor, got {dtypes[1].name}")
     return dtypes[0]
@@ -34,7 +60,27 @@ def gather(x: Node, index: Node, axis: int) -> Node:
     return b.build("gather", x, index, axis=axis)
 
 
-def _numpy(x: Any, index: Any, *, axis: int) -> Any:
+def along(x: Node, index: Node, permutes: bool = False) -> Node:
+    """One element of x for each index, along the last axis: out[..., j] = x[..., index[..., j]].
+
+    `permutes` says that each row of the index is a permutation, whose gradient is then a gather too.
+    """
+    lead, n = x.shape[:-1], x.shape[-1]
+    rows, m = prod(lead), index.shape[-1]
+    place = b.reshape(index, (rows, m))
+    if rows > 1:
+        inside = b.apply("logical_and", place >= 0, place < n)
+        place = b.apply("where", inside, place + _firsts(rows, n, place.dtype), -1)
+    flat = b.build("gather", b.reshape(x, (rows * n,)), b.reshape(place, (rows * m,)), axis=0, rows=rows, permutes=permutes)
+    return b.reshape(flat, (*lead, m))
+
+
+def _firsts(rows: int, n: int, dtype: DType) -> Node:
+    """The number of each row's first element, in a column."""
+    return b.cast(b.reshape(b.build("iota", extent=rows), (rows, 1)), dtype) * n
+
+
+def _numpy_gather(x: Any, index: Any, *, axis: int, **_: Any) -> Any:
     inside = (index >= 0) & (index < x.shape[axis])
     taken = np.take(x, np.where(inside, index, 0), axis=axis)
     fill = np.nan if x.dtype.kind == "f" else 0
@@ -42,26 +88,250 @@ def _numpy(x: Any, index: Any, *, axis: int) -> Any:
     return np.where(inside, taken, np.asarray(fill, x.dtype))
 
 
-def scatter_add(g: Node, index: Node, axis: int, extent: int) -> Node:
-    """The gradient of `gather`: row j of the output is the sum of the rows of `g` whose index is j.
+def _gather_grad(
+    g: Node, out: Node, x: Node, index: Node, *, axis: int, rows: int = 1, permutes: bool = False
+) -> tuple:
+    if permutes:
+        undone = inverse(_within_rows(index, rows, x.size // rows))
+        return b.reshape(along(b.reshape(g, undone.shape), undone, True), x.shape), None
+    if rows > 1:  # each row's values go to that row
+        n = x.size // rows
+        sent = scatter(b.reshape(g, (rows, index.size // rows, 1)), _within_rows(index, rows, n), n)
+        return b.reshape(sent, x.shape), None
+    return scatter_add(g, index, axis, x.shape[axis]), None
 
-    A masked sum, so duplicates add up in one fixed order on every device; out-of-range rows go nowhere.
-    """
-    lead, tail = g.shape[:axis], g.shape[axis + index.ndim :]
-    m = index.size
-    rows = b.reshape(g, (*lead, m, 1, *tail))
-    where_to = b.reshape(index, (*(1 for _ in lead), m, 1, *(1 for _ in tail)))
-    target = b.reshape(
-        b.cast(b.build("iota", extent=extent), index.dtype), (*(1 for _ in lead), 1, extent, *(1 for _ in tail))
-    )
-    chosen = b.apply("where", b.apply("equal", where_to, target), rows, 0)
-    return b.reshape(b.build("sum", chosen, axes=(axis,)), (*lead, extent, *tail))
+
+def _within_rows(index: Node, rows: int, n: int) -> Node:
+    """The flat index of `along`, row by row again; what is out of range stays so."""
+    apart = b.reshape(index, (rows, index.size // rows))
+    return b.apply("where", apart >= 0, apart - _firsts(rows, n, index.dtype), -1) if rows > 1 else apart
 
 
 register(
     Op(
-        name="gather", family=Family.INDEXED, arity=2, shape=_shape, dtype=_dtype, numpy=_numpy,
-        grad=lambda g, out, x, index, *, axis: (scatter_add(g, index, axis, x.shape[axis]), None),
-        samples=uniform(-2, 2), doc="slices at given positions",
+        name="gather", family=Family.INDEXED, arity=2, shape=_shape, dtype=_dtype, numpy=_numpy_gather,
+        grad=_gather_grad, samples=uniform(-2, 2), doc="slices at given positions",
     )
+)  # fmt: skip
+
+
+# ---- scatter
+def scatter(values: Node, index: Node, extent: int, join: str = "sum") -> Node:
+    """For each of `extent` places, the values sent there joined: out[..., index[..., i], :] of values[..., i, :].
+
+    Shapes: values (..., M, C), index (..., M) -> (..., extent, C). Places that nothing is sent to hold the identity of
+    `join`; what is sent out of range goes nowhere.
+    """
+    if index.shape[-1] <= FEW:
+        return _by_looking(values, index, extent, join)
+    return b.build("scatter", values, index, extent=extent, join=join, chunk=0)
+
+
+def scatter_add(g: Node, index: Node, axis: int, extent: int) -> Node:
+    """The gradient of `gather`: row j of the output is the sum of the rows of `g` whose index is j."""
+    lead, tail = g.shape[:axis], g.shape[axis + index.ndim :]
+    front = [*range(axis, axis + index.ndim), *range(axis), *range(axis + index.ndim, g.ndim)]
+    values = b.reshape(permute(g, front), (index.size, prod(lead) * prod(tail)))
+    sent = scatter(values, b.reshape(index, (index.size,)), extent)
+    back = [*range(1, 1 + axis), 0, *range(1 + axis, 1 + len(lead) + len(tail))]
+    return permute(b.reshape(sent, (extent, *lead, *tail)), back)
+
+
+def identity(join: str, dtype: DType) -> Any:
+    init = OPS[join].init
+    assert init is not None
+    return init(dtype)
+
+
+def _by_looking(values: Node, index: Node, extent: int, join: str) -> Node:
+    lead, m, c = index.shape[:-1], index.shape[-1], values.shape[-1]
+    place = b.reshape(b.cast(b.build("iota", extent=extent), index.dtype), (*(1 for _ in lead), 1, extent, 1))
+    goes = b.apply("equal", b.reshape(index, (*lead, m, 1, 1)), place)
+    sent = b.apply("where", goes, b.reshape(values, (*lead, m, 1, c)), identity(join, values.dtype))
+    axis = len(lead)
+    if m != 1:
+        ties = {"ties": "share"} if join in ("max", "min") else {}
+        sent = b.build(join, sent, axes=(axis,), **ties)
+    return b.reshape(sent, (*lead, extent, c))
+
+
+def _scatter_shape(shapes: Sequence[Shape], *, extent: int, chunk: int, **_: Any) -> Shape:
+    values, index = shapes
+    assert values[:-1] == index
+    parts = () if not chunk else (-(-index[-1] // chunk),)
+    return (*index[:-1], *parts, extent, values[-1])
+
+
+def _numpy_scatter(values: Any, index: Any, *, extent: int, join: str, chunk: int) -> Any:
+    m, c = values.shape[-2:]
+    parts = -(-m // chunk) if chunk else 1
+    rows = prod(index.shape[:-1])
+    start = identity(join, dtype_of(values.dtype))
+    wide = "f8" if values.dtype.kind == "f" and join in ("sum", "prod") else values.dtype
+    out = np.full((rows * parts * extent, c), start, wide)
+    flat = index.reshape(rows, m).astype(np.int64)
+    part = np.arange(m) // (chunk or max(m, 1))
+    place = (np.arange(rows)[:, None] * parts + part) * extent + flat
+    inside = (flat >= 0) & (flat < extent)
+    getattr(np, JOINS[join]).at(out, place[inside], values.reshape(rows, m, c)[inside])
+    return out.astype(values.dtype).reshape(_scatter_shape((values.shape, index.shape), extent=extent, chunk=chunk))
+
+
+def _scatter_grad(
+    g: Node, out: Node, values: Node, index: Node, *, extent: int, join: str, chunk: int
+) -> tuple:
+    assert not chunk, "chunks are made after differentiation"
+    back = _taken(g, index)
+    if join == "sum":
+        return back, None
+    if join == "prod":
+        # The product of the others: right with any number of zeros, though not at the second order where there are some.
+        is_zero = b.apply("equal", values, 0)
+        zeros = _taken(scatter(b.cast(is_zero, values.dtype), index, extent), index)
+        others = _taken(scatter(b.apply("where", is_zero, 1, values), index, extent, "prod"), index)
+        alone = b.apply("equal", zeros, b.cast(is_zero, values.dtype))
+        return b.apply("where", alone, others / b.apply("where", is_zero, 1, values), 0) * back, None
+    here = b.cast(b.apply("equal", values, _taken(out, index)), values.dtype)
+    count = _taken(scatter(here, index, extent), index)
+    return here * back / b.apply("maximum", count, 1), None
+
+
+def _taken(x: Node, index: Node) -> Node:
+    """x's rows at `index`, in each of the leading axes; 0 where the index is out of range."""
+    lead, (extent, c), m = x.shape[:-2], x.shape[-2:], index.shape[-1]
+    rows = prod(lead)
+    place = b.reshape(index, (rows, m))
+    inside = b.apply("logical_and", place >= 0, place < extent)
+    place = b.apply("where", inside, place + _firsts(rows, extent, place.dtype), 0)
+    found = gather(b.reshape(x, (rows * extent, c)), b.reshape(place, (rows * m,)), 0)
+    inside = b.reshape(inside, (rows * m, 1))
+    return b.reshape(b.apply("where", inside, found, 0), (*lead, m, c))
+
+
+def _scatter_geometry(
+    shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, *, extent: int, join: str, chunk: int
+) -> Geometry:
+    (*lead, m, c), size_bytes = shapes[0], dtypes[0].size_bytes
+    chunk = chunk or m
+    parts = -(-m // chunk)
+    numbers = {"m": m, "c": c, "extent": extent, "chunk": chunk, "parts": parts, "all": prod(lead) * parts}
+    glsl = OPS[JOINS[join]].glsl
+    assert glsl is not None
+    parameters: dict[str, Any] = {
+        "join": glsl if isinstance(glsl, str) else glsl[dtypes[0].kind],
+        "identity": identity(join, dtypes[0]),
+    }
+    copies = _copies(extent * c, c, size_bytes, limits.shared_bytes)
+    if limits.software or copies < COPIES:
+        local = 8 if limits.software else 64
+        groups = -(-numbers["all"] * c // local)
+        return Geometry(groups=groups, numbers=numbers, parameters={**parameters, "local": local, "copies": 0})
+    numbers |= {"bins": extent * c, "copies": copies, "staged": max(STAGED // c, 1)}
+    return Geometry(
+        groups=numbers["all"], numbers=numbers,
+        parameters={**parameters, "local": min(128, limits.max_invocations), "copies": copies},
+        shared_bytes=extent * c * copies * size_bytes + _staged_bytes(c, size_bytes),
+    )  # fmt: skip
+
+
+def _copies(bins: int, c: int, size_bytes: int, shared_bytes: int) -> int:
+    """How many lanes of a workgroup can have places of their own in shared memory."""
+    return min((shared_bytes - _staged_bytes(c, size_bytes)) // (bins * size_bytes), MOST_COPIES)
+
+
+def _staged_bytes(c: int, size_bytes: int) -> int:
+    return max(STAGED // c, 1) * (c * size_bytes + 4)
+
+
+def _scatter_passes(node: Node, width: Any) -> Node:
+    values, index = node.inputs
+    extent, join = node.attributes["extent"], node.attributes["join"]
+    lead, (m, c) = values.shape[:-2], values.shape[-2:]
+    rows, software = prod(lead), width.lanes == 1
+    if node.attributes["chunk"]:
+        return node
+    if m <= FEW or rows * m * extent * c <= (SOFTWARE_SMALL if software else SMALL):
+        return _by_looking(values, index, extent, join)
+    chunk = _software_chunk(rows, m, extent, c) if software else _gpu_chunk(rows, m, extent, c, values.dtype)
+    if chunk >= m:  # one part, which is all
+        return b.reshape(b.build("scatter", values, index, extent=extent, join=join, chunk=m), node.shape)
+    if chunk:
+        parts = b.build("scatter", values, index, extent=extent, join=join, chunk=chunk)
+        ties = {"ties": "share"} if join in ("max", "min") else {}
+        return b.reshape(b.build(join, parts, axes=(len(lead),), **ties), node.shape)
+    return b.reshape(_by_sorting(*_in_one_row(values, index, extent), rows * extent, join), node.shape)
+
+
+def _software_chunk(rows: int, m: int, extent: int, c: int) -> int:
+    """Elements of a chunk whose places are in memory, one invocation a column; 0 where sorting is less work."""
+    chunk = -(-m // max(32 // (rows * c), 1))
+    while chunk > 1 and extent + chunk > MOST_STEPS:
+        chunk //= 2
+    return chunk if extent * -(-m // chunk) <= 4 * m and extent < MOST_STEPS else 0
+
+
+def _gpu_chunk(rows: int, m: int, extent: int, c: int, dtype: DType) -> int:
+    """Elements of a chunk whose places fit into shared memory as often as it takes; 0 where they do not."""
+    if _copies(extent * c, c, dtype.size_bytes, SHARED_BYTES) < COPIES:
+        return 0
+    return max(-(-m // max(GROUPS // rows, 1)), STAGED)
+
+
+def _in_one_row(values: Node, index: Node, extent: int) -> tuple[Node, Node]:
+    lead, (m, c) = values.shape[:-2], values.shape[-2:]
+    rows = prod(lead)
+    place = b.cast(b.reshape(index, (rows, m)), int32)
+    inside = b.apply("logical_and", place >= 0, place < extent)
+    place = b.apply("where", inside, place + _firsts(rows, extent, int32), rows * extent)  # the rest comes last
+    return b.reshape(values, (rows * m, c)), b.reshape(place, (rows * m,))
+
+
+def _by_sorting(values: Node, place: Node, extent: int, join: str) -> Node:
+    """Each place joins its own run of the values sorted by place: what is left of it in blocks, whole blocks between."""
+    m, c = values.shape
+    order = argsort(place)
+    bounds = searchsorted(gather(place, order, 0), b.build("iota", extent=extent + 1))
+    block = min(max(64, 1 << (m.bit_length() + 1) // 2), m)
+    whole = slice_(order, [0], [m // block * block], [1])
+    ties = {"ties": "share"} if join in ("max", "min") else {}
+    blocks = b.build(
+        join, b.reshape(gather(values, whole, 0), (m // block, block, c)), axes=(1,), **ties
+    )
+    return b.build("segments", values, order, bounds, b.reshape(blocks, (m // block, c)), join=join, block=block)
+
+
+def _numpy_segments(values: Any, order: Any, bounds: Any, blocks: Any, *, join: str, block: int) -> Any:
+    ufunc, start = getattr(np, JOINS[join]), identity(join, dtype_of(values.dtype))
+    out = np.full((len(bounds) - 1, values.shape[1]), start, values.dtype)
+    for place, (first, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        if end > first:
+            out[place] = ufunc.reduce(values[order[first:end]], axis=0)
+    return out
+
+
+def _segments_geometry(
+    shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, *, join: str, block: int
+) -> Geometry:
+    (_, c), extent = shapes[0], shapes[2][0] - 1
+    local = 8 if limits.software else 64
+    glsl = OPS[JOINS[join]].glsl
+    assert glsl is not None
+    return Geometry(
+        groups=-(-extent * c // local), numbers={"c": c, "count": extent * c, "block": block},
+        parameters={
+            "local": local, "join": glsl if isinstance(glsl, str) else glsl[dtypes[0].kind],
+            "identity": identity(join, dtypes[0]),
+        },
+    )  # fmt: skip
+
+
+routine(
+    "scatter", template="scatter.comp.j2", geometry=_scatter_geometry, shape=_scatter_shape, arity=2,
+    dtype=_dtype, numpy=_numpy_scatter, grad=_scatter_grad, passes=_scatter_passes, batched=True,
+    samples=uniform(0.5, 1.5), doc="What is sent to each place, joined (sum, prod, max, min), in a fixed order.",
+)  # fmt: skip
+routine(
+    "segments", template="segments.comp.j2", geometry=_segments_geometry, arity=4, numpy=_numpy_segments,
+    shape=lambda shapes, **_: (shapes[2][0] - 1, shapes[0][1]), dtype=lambda dtypes, **_: dtypes[0],
+    grad=NOT_DIFFERENTIABLE, samples=uniform(-2, 2), doc="A step of a long `scatter`: sorted values, joined run by run.",
 )  # fmt: skip

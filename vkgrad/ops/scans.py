@@ -1,0 +1,212 @@
+"""Scans along the last axis: each element joined with all before it.
+
+`scan` joins by an associative op; `linear_scan` runs the recurrence h[i] = a[i] h[i-1] + b[i], which is what the
+gradient of a running product is, and is its own gradient's shape too. With `chunk` they start anew at every multiple of
+it; a long scan is made of these: chunks, a scan of the chunks' totals, and an element-wise join that fuses with readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from vkgrad.errors import DTypeError
+from vkgrad.ir import build as b
+from vkgrad.ir.dtypes import FLOATING, NUMERIC, DType, int32
+from vkgrad.ir.node import Node
+from vkgrad.ir.op import OPS, DeviceLimits, Geometry, Shape
+from vkgrad.ops.families import routine
+from vkgrad.ops.indexed import gather, scatter
+from vkgrad.ops.samples import edges, nan, uniform
+from vkgrad.ops.views import pad, slice_
+
+# join -> the element-wise op that does it. Its identity is that of the reduction of the same name.
+JOINS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+
+SERIAL = 32  # up to so many elements, one invocation does a row alone
+EACH, LANES = 8, 512  # elements of an invocation, and invocations of a workgroup, where rows are shared among lanes
+# Elements of a chunk on a software driver: enough chunks for all cores, and well below what an invocation may loop over.
+SOFTWARE_CHUNKS, LEAST_CHUNK, MOST_CHUNK = 64, 256, 1 << 14
+
+
+def scan(x: Node, join: str, reverse: bool = False) -> Node:
+    """Running sum, prod, max or min along the last axis, from its end with `reverse`."""
+    return b.build("scan", x, join=join, reverse=reverse, chunk=0)
+
+
+def linear_scan(a: Node, b_: Node, reverse: bool = False) -> Node:
+    """h[i] = a[i] h[i-1] + b[i] along the last axis from h = 0; h[i+1] in place of h[i-1] with `reverse`."""
+    return b.build("linear_scan", a, b_, reverse=reverse, chunk=0)
+
+
+def shifted(x: Node, by: int, fill: float | int) -> Node:
+    """x moved by `by` places along its last axis; `fill` takes the places left behind."""
+    n, still = x.shape[-1], [0] * (x.ndim - 1)
+    kept = max(n - abs(by), 0)
+    part = slice_(x, [*still, max(-by, 0) if kept else 0], [*x.shape[:-1], kept], [1] * x.ndim)
+    room = n - kept
+    return pad(part, [*still, room if by > 0 else 0], [*still, 0 if by > 0 else room], value=fill)
+
+
+# ---- meanings
+def _starts(n: int, chunk: int) -> list[tuple[int, int]]:
+    chunk = chunk or max(n, 1)
+    return [(first, min(first + chunk, n)) for first in range(0, n, chunk)]
+
+
+def _wider(x: Any) -> np.dtype:
+    return np.dtype("f8") if x.dtype.kind == "f" else x.dtype
+
+
+def _numpy_scan(x: Any, *, join: str, reverse: bool, chunk: int) -> Any:
+    ufunc, out = getattr(np, JOINS[join]), np.empty_like(x, order="C")
+    for first, end in _starts(x.shape[-1], chunk):
+        part = x[..., first:end]
+        part = part[..., ::-1] if reverse else part
+        done = ufunc.accumulate(part, axis=-1, dtype=_wider(x)).astype(x.dtype)
+        out[..., first:end] = done[..., ::-1] if reverse else done
+    return out
+
+
+def _numpy_linear(a: Any, b_: Any, *, reverse: bool, chunk: int) -> Any:
+    out = np.empty_like(b_, order="C")
+    for first, end in _starts(b_.shape[-1], chunk):
+        state = np.zeros(b_.shape[:-1], "f8")
+        for i in range(end - 1, first - 1, -1) if reverse else range(first, end):
+            state = a[..., i] * state + b_[..., i]
+            out[..., i] = state
+    return out
+
+
+# ---- gradients
+def _scan_grad(g: Node, out: Node, x: Node, *, join: str, reverse: bool, chunk: int) -> tuple:
+    if join == "sum":
+        return (scan(g, "sum", not reverse),)
+    if join == "prod":
+        # What comes before times what the later ones make of it; no division, so zeros need no case.
+        by = -1 if reverse else 1
+        return (shifted(out, by, 1) * linear_scan(shifted(x, -by, 0), g, not reverse),)
+    # All of it goes to the element that is shown: the latest of equal ones.
+    return (scatter(b.reshape(g, (*g.shape, 1)), shown(x, out, reverse), x.shape[-1]),)
+
+
+def shown(x: Node, out: Node, reverse: bool) -> Node:
+    """Where along the last axis the element of a running extreme is (int32): of equal ones the latest so far."""
+    n = x.shape[-1]
+    here = b.apply("equal", x, out)
+    if x.dtype.kind == "f":
+        here = b.apply("logical_or", here, b.apply("isnan", x))
+    places = b.expand(b.build("iota", extent=n), x.shape)
+    return scan(b.apply("where", here, places, n if reverse else -1), "min" if reverse else "max", reverse)
+
+
+def _linear_grad(g: Node, out: Node, a: Node, b_: Node, *, reverse: bool, chunk: int) -> tuple:
+    by = -1 if reverse else 1
+    sent = linear_scan(shifted(a, -by, 0), g, not reverse)
+    return sent * shifted(out, by, 0), sent
+
+
+# ---- how they run
+def _geometry(
+    shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, *, reverse: bool, chunk: int, join: str = ""
+) -> Geometry:
+    *lead, n = shapes[-1]
+    chunk = min(chunk, n) or n
+    chunks = -(-n // chunk)
+    parts = prod(lead) * chunks
+    glsl = OPS[JOINS[join]].glsl if join else ""
+    identity = OPS[join].init if join else None
+    parameters: dict[str, Any] = {
+        "reverse": reverse,
+        "join": glsl if isinstance(glsl, str) else glsl[dtypes[0].kind] if glsl else "",
+        "identity": identity(dtypes[0]) if identity else 0,
+    }
+    numbers = {"n": n, "chunk": chunk, "chunks": chunks, "parts": parts}
+    if limits.software or chunk <= SERIAL:
+        local = 8 if limits.software else 64
+        return Geometry(groups=-(-parts // local), numbers=numbers, parameters={**parameters, "local": local, "lanes": 1})
+    lanes = 32
+    while lanes * EACH < chunk and lanes < min(LANES, limits.max_invocations):
+        lanes *= 2
+    each = -(-chunk // lanes)
+    size = dtypes[0].size_bytes * (1 if join else 2)
+    return Geometry(
+        groups=parts, numbers=numbers, parameters={**parameters, "local": 1, "lanes": lanes, "each": each},
+        shared_bytes=lanes * size,
+    )  # fmt: skip
+
+
+def chunk_of(n: int, lanes: int) -> int:
+    """How many elements of a row one workgroup (on a software driver, one invocation) should do."""
+    return EACH * LANES if lanes > 1 else min(max(LEAST_CHUNK, -(-n // SOFTWARE_CHUNKS)), MOST_CHUNK)
+
+
+def _carried(totals: Node, by: int, fill: float | int, chunk: int, n: int) -> Node:
+    """For each of n places, what the chunks before its own came to."""
+    which = b.apply("floor_divide", b.build("iota", extent=n), b.constant(chunk, int32, (n,)))
+    return gather(shifted(totals, by, fill), which, totals.ndim - 1)
+
+
+def _last_of_chunks(x: Node, chunk: int, reverse: bool) -> Node:
+    """What each chunk came to, in x, its scan; of the last of a forward scan, which nobody needs, any element."""
+    n, lead = x.shape[-1], x.shape[:-1]
+    chunks = -(-n // chunk)
+    if reverse:
+        return slice_(x, [0] * x.ndim, [*lead, chunks], [*(1 for _ in lead), chunk])
+    full = slice_(x, [*(0 for _ in lead), chunk - 1], [*lead, chunks - 1], [*(1 for _ in lead), chunk])
+    zeros = [0] * len(lead)
+    return pad(full, [*zeros, 0], [*zeros, 1], value=0)
+
+
+def _scan_passes(node: Node, width: Any) -> Node:
+    x, (join, reverse, own) = node.inputs[0], (node.attributes[name] for name in ("join", "reverse", "chunk"))
+    n = x.shape[-1]
+    chunk = chunk_of(n, width.lanes)
+    if own or n <= chunk:
+        return node
+    local = b.build("scan", x, join=join, reverse=reverse, chunk=chunk)
+    totals = scan(_last_of_chunks(local, chunk, reverse), join, reverse)
+    init = OPS[join].init
+    assert init is not None
+    return b.apply(JOINS[join], _carried(totals, -1 if reverse else 1, init(x.dtype), chunk, n), local)
+
+
+def _linear_passes(node: Node, width: Any) -> Node:
+    (a, b_), (reverse, own) = node.inputs, (node.attributes[name] for name in ("reverse", "chunk"))
+    n = b_.shape[-1]
+    chunk = chunk_of(n, width.lanes)
+    if own or n <= chunk:
+        return node
+    factors = b.build("scan", a, join="prod", reverse=reverse, chunk=chunk)
+    local = b.build("linear_scan", a, b_, reverse=reverse, chunk=chunk)
+    ends = (_last_of_chunks(x, chunk, reverse) for x in (factors, local))
+    return local + factors * _carried(linear_scan(*ends, reverse), -1 if reverse else 1, 0, chunk, n)
+
+
+def _taking(name: str, allowed: Sequence[DType]) -> Any:
+    def rule(dtypes: Sequence[DType], **_: Any) -> DType:
+        if any(d is not dtypes[0] for d in dtypes) or dtypes[0] not in allowed:
+            raise DTypeError(f"{name}: takes one of {', '.join(d.name for d in allowed)}, got {dtypes[0].name}")
+        return dtypes[0]
+
+    return rule
+
+
+def _same(shapes: Sequence[Shape], **_: Any) -> Shape:
+    assert all(shape == shapes[0] and shape for shape in shapes)
+    return shapes[0]
+
+
+routine(
+    "scan", template="scan.comp.j2", geometry=_geometry, shape=_same, dtype=_taking("scan", NUMERIC),
+    numpy=_numpy_scan, grad=_scan_grad, passes=_scan_passes, batched=True, samples=uniform(-2, 2) + edges(0.0, nan),
+    doc="Running sum, prod, max or min along the last axis. Of equal extremes the latest gets the gradient.",
+)  # fmt: skip
+routine(
+    "linear_scan", template="scan.comp.j2", geometry=_geometry, shape=_same, dtype=_taking("linear_scan", FLOATING),
+    numpy=_numpy_linear, grad=_linear_grad, passes=_linear_passes, batched=True, arity=2, samples=uniform(-1, 1),
+    doc="h[i] = a[i] h[i-1] + b[i] along the last axis.",
+)  # fmt: skip
