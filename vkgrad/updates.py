@@ -18,7 +18,8 @@ from vkgrad.indexing import Lookup, Region, cut, merge, parse
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import bool_
 from vkgrad.ir.node import Node
-from vkgrad.ir.op import OPS, Shape
+from vkgrad.ir.op import Shape
+from vkgrad.ops.indexed import scatter
 from vkgrad.ops.views import flip, permute
 from vkgrad.tensor import Operand, Tensor, derived, lift
 
@@ -117,21 +118,19 @@ def _send(box: Tensor, lookup: Lookup, values: Tensor, combine: Combine, join: s
     merged, order = merge(box.node, lookup)
     axis, extent, count = lookup.place, merged.shape[lookup.place], lookup.index.size
     before, after = merged.shape[:axis], merged.shape[axis + 1 :]
-    sent = _spread(values, (*before, *lookup.index.shape, *after)).reshape(*before, count, 1, *after)
+    sent = _spread(values, (*before, *lookup.index.shape, *after)).reshape(*before, count, *after)
     if sent.size == 0:
         return box
-    old = derived(merged, box)
-    goes = lookup.index.reshape(-1, 1) == counter(extent, lookup.index.dtype)  # (count, extent)
-    hit = goes.any(0).reshape(extent, *(1 for _ in after))
+    old, places = derived(merged, box), lookup.index.reshape(-1)
     if join is None:
         # The last value sent to a place is the one with the largest number.
-        last = where(goes, counter(count).reshape(-1, 1), -1).max(0)
-        arrived = sent.reshape(*before, count, *after).take(maximum(last, 0), axis)
+        last = Tensor(scatter(counter(count).reshape(-1, 1).node, places.node, extent, "max")).reshape(extent)
+        hit = (last >= 0).reshape(extent, *(1 for _ in after))
+        changed = where(hit, combine(old, sent.take(maximum(last, 0), axis)), old)
     else:
-        identity = OPS[join].init(box.dtype)  # type: ignore[misc]
-        chosen = where(goes.reshape(count, extent, *(1 for _ in after)), sent, identity)
-        arrived = getattr(chosen, join)(axis)
-    changed = where(hit, combine(old, arrived), old)
+        rows = sent.moveaxis(axis, 0)
+        joined = derived(scatter(rows.reshape(count, -1).node, places.node, extent, join), sent)
+        changed = combine(old, joined.reshape(extent, *before, *after).moveaxis(0, axis))
     # Undo the merge.
     moved = b.reshape(changed.node, tuple(box.shape[a] for a in order))
     return derived(permute(moved, [order.index(a) for a in range(box.ndim)]), changed)

@@ -23,7 +23,8 @@ from vkgrad.ir.dtypes import DTYPES, dtype_of
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, OPS, ZERO, Family, Op
 from vkgrad.ops.contraction import contract
-from vkgrad.ops.indexed import gather
+from vkgrad.ops.indexed import along, gather, scatter
+from vkgrad.ops.scans import linear_scan, scan
 from vkgrad.ops.views import alias, diagonal, flip, pad, permute, slice_, window
 
 # ---- how an operand of shape (2, 3) may come about: (shape of the leaf, the views on it)
@@ -92,6 +93,13 @@ def _case(function: Callable[..., Node], *arrays: np.ndarray) -> Case:
 
 _ROWS = np.array([[2, 0], [0, 3]], np.int32)  # with a duplicate, and one out of range for extent 3
 
+_SENT = np.array([2, 0, 0, 2, 5, 1, -1, 0, 2, 1, 0, 1], np.int32)
+
+
+def _sent(values: Node, index: Node, extent: int, join: str) -> Node:
+    return b.build("scatter", values, index, extent=extent, join=join, chunk=0)
+
+
 OTHERS: dict[str, list[Case]] = {
     "reshape": [_case(lambda x: b.reshape(x, (3, 2)), _random(2, 3))],
     "permute": [_case(lambda x: permute(x, (2, 0, 1)), _random(2, 3, 2))],
@@ -133,7 +141,22 @@ OTHERS: dict[str, list[Case]] = {
         _case(lambda x, y: contract(x, y, (0,), (0,), ()), _random(3), _random(3)),
         _case(lambda x: contract(x, x, (0, 1), (2, 1), (0, 2)), _random(2, 2)),
     ],
-    "gather": [_case(lambda x, i: gather(x, i, 1), _random(2, 3, 2), np.clip(_ROWS, 0, 2))],
+    "gather": [
+        _case(lambda x, i: gather(x, i, 1), _random(2, 3, 2), np.clip(_ROWS, 0, 2)),
+        _case(along, _random(2, 3), np.array([[2, 0, 2, 1], [0, 0, 1, 0]], np.int32)),
+        _case(lambda x, i: along(x, i, permutes=True), _random(2, 3), np.array([[2, 0, 1], [0, 2, 1]], np.int32)),
+    ],
+    "scan": [
+        *(_case(lambda x, r=r: scan(x, "prod", r), np.array([[0.5, 0, 2, -1.1], [0, 1.5, 0, 0.7]])) for r in (0, 1)),
+        *(_case(lambda x, r=r, j=j: scan(x, j, r), _distinct(2, 3)) for r in (0, 1) for j in ("sum", "max", "min")),
+    ],
+    "linear_scan": [
+        _case(lambda a, x, r=r: linear_scan(a, x, bool(r)), _random(2, 3), _random(2, 3) - 0.1) for r in (0, 1)
+    ],
+    "scatter": [
+        *(_case(lambda x, i, j=j: _sent(x, i, 3, j), _distinct(12, 2), _SENT) for j in ("sum", "prod", "max", "min")),
+        _case(lambda x, i: scatter(x, i, 3), _random(2, 2, 1), np.array([[2, 0], [0, 3]], np.int32)),
+    ],
 }
 OTHER_OPS = [op for op in OPS.values() if op.family is not Family.ELEMENTWISE and _differentiable(op)]
 

@@ -10,5 +10,10 @@ from vkgrad.functions.joining import *
 from vkgrad.functions.linear import *
 from vkgrad.functions.lookup import *
 from vkgrad.functions.reductions import *
+from vkgrad.functions.scans import *
 from vkgrad.functions.shapes import *
+<<<<<<< HEAD
 from vkgrad.functions.types import *
+=======
+from vkgrad.functions.sorting import *
+>>>>>>> 6032e07 (Scans, sorts and scattering with duplicates, on the device, with gradients of any order)

@@ -1,26 +1,26 @@
-"""Functions that pick elements by position: `take` and `take_along_axis`.
+"""Functions that pick elements by position, and those that send them there: `take`, `segment_sum` and their relatives.
 
 Indices that come as NumPy arrays or lists are checked before they are uploaded. A kernel cannot raise: where an index
-is already on the device and out of range, `take` reads NaN (0 for integers) and `take_along_axis` 0. This module must
-not know how a lookup is computed.
+is already on the device and out of range, reading gives NaN (0 for integers), and what is sent there goes nowhere. This
+module must not know how a lookup is computed.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from vkgrad.errors import DTypeError, ShapeError
-from vkgrad.functions.creation import place
 from vkgrad.functions.elementwise import where
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import int32
-from vkgrad.ops.indexed import gather
+from vkgrad.ops.indexed import along, gather, scatter
 from vkgrad.tensor import Operand, Tensor, derived, lift, method, tensor
 
 __all__ = [
-    "take", "take_along_axis",
+    "index_add", "scatter_add", "segment_max", "segment_min", "segment_prod", "segment_sum", "take", "take_along_axis",
 ]  # fmt: skip
 
 
@@ -64,19 +64,77 @@ def take_along_axis(x: Operand, indices: Any, axis: int = -1) -> Tensor:
     """One element of x for each index: `out[i, j] = x[i, indices[i, j]]` for the last of two axes.
 
     Shapes: x and indices have as many axes; all but `axis` broadcast.
-
-    Every candidate along `axis` is compared with the index. That costs as many reads as x has, and makes the gradient
-    as cheap as the value, where scattering it would not be.
     """
     x = lift(x)
-    along = b.normalise_axes("take_along_axis", axis, x.ndim)[0]
-    index = as_index("take_along_axis", indices, x.shape[along])
+    place = b.normalise_axes("take_along_axis", axis, x.ndim)[0]
+    index = as_index("take_along_axis", indices, x.shape[place])
     if index.ndim != x.ndim:
         raise ShapeError(f"take_along_axis: indices of shape {index.shape} must have as many axes as x {x.shape}")
-    wide = x.moveaxis(along, -1).expand_dims(-2)  # (..., 1, N)
-    wanted = index.moveaxis(along, -1).expand_dims(-1)  # (..., J, 1)
-    candidates = place(wide.shape, -1)
-    picked = where(wanted == candidates.astype(index.dtype), wide, 0)
-    if x.dtype.kind == "b":
-        return picked.any(-1).moveaxis(-1, along)
-    return picked.sum(-1).moveaxis(-1, along)
+    wide, wanted = x.moveaxis(place, -1), index.moveaxis(place, -1)
+    lead = b.broadcast_shapes("take_along_axis", wide.shape[:-1], wanted.shape[:-1])
+    node = along(b.expand(wide.node, (*lead, wide.shape[-1])), b.expand(wanted.node, (*lead, wanted.shape[-1])))
+    return derived(node, x).moveaxis(-1, place)
+
+
+def _sent(name: str, ids: Operand, data: Operand, extent: int, join: str) -> Tensor:
+    """The rows of data joined by the number in `ids`."""
+    values, index = lift(data), lift(ids)
+    if index.dtype.kind not in "iu":
+        raise DTypeError(f"{name}: an index must be of integers, got {index.dtype.name}")
+    if values.shape[: index.ndim] != index.shape:
+        raise ShapeError(f"{name}: ids of shape {index.shape} must number the first axes of data {values.shape}")
+    tail = values.shape[index.ndim :]
+    rows = b.reshape(values.node, (index.size, prod(tail)))
+    node = scatter(rows, b.reshape(index.node, (index.size,)), extent, join)
+    return derived(b.reshape(node, (extent, *tail)), values)
+
+
+def segment_sum(data: Operand, segment_ids: Operand, num_segments: int) -> Tensor:
+    """The sum of the rows of each segment, in one fixed order; ids out of range are left out.
+
+    Shapes: data (*I, ...), segment_ids (*I) -> (num_segments, ...).
+    """
+    return _sent("segment_sum", segment_ids, data, num_segments, "sum")
+
+
+def segment_prod(data: Operand, segment_ids: Operand, num_segments: int) -> Tensor:
+    """The product of the rows of each segment; 1 for one that has none. Shapes as for `segment_sum`."""
+    return _sent("segment_prod", segment_ids, data, num_segments, "prod")
+
+
+def segment_max(data: Operand, segment_ids: Operand, num_segments: int) -> Tensor:
+    """The largest of the rows of each segment; the least number there is for one that has none."""
+    return _sent("segment_max", segment_ids, data, num_segments, "max")
+
+
+def segment_min(data: Operand, segment_ids: Operand, num_segments: int) -> Tensor:
+    """The smallest of the rows of each segment; the greatest number there is for one that has none."""
+    return _sent("segment_min", segment_ids, data, num_segments, "min")
+
+
+def index_add(x: Operand, axis: int, index: Any, source: Operand) -> Tensor:
+    """x with the slices of `source` added at `index` along `axis`; those that go to one place add up."""
+    x = lift(x)
+    place = b.normalise_axes("index_add", axis, x.ndim)[0]
+    where_to = as_index("index_add", index, x.shape[place])
+    values = lift(source).astype(x.dtype).moveaxis(place, 0)
+    return x + _sent("index_add", where_to, values, x.shape[place], "sum").moveaxis(0, place)
+
+
+def scatter_add(x: Operand, axis: int, index: Any, source: Operand) -> Tensor:
+    """x with `source[i, j]` added at `x[i, index[i, j]]`, for the last of two axes; the reverse of `take_along_axis`.
+
+    Shapes: index and source are alike, and have the extents of x along all axes but `axis`.
+    """
+    x = lift(x)
+    place = b.normalise_axes("scatter_add", axis, x.ndim)[0]
+    where_to, values = as_index("scatter_add", index, x.shape[place]), lift(source).astype(x.dtype)
+    others = [tuple(e for a, e in enumerate(y.shape) if a != place) for y in (x, where_to, values)]
+    if where_to.shape != values.shape or others[0] != others[1]:
+        raise ShapeError(
+            f"scatter_add: index {where_to.shape} and source {values.shape} must be alike, and have the extents of x "
+            f"{x.shape} along all axes but {axis}"
+        )
+    last = values.moveaxis(place, -1)
+    node = scatter(last.expand_dims(-1).node, where_to.moveaxis(place, -1).node, x.shape[place])
+    return x + derived(b.reshape(node, node.shape[:-1]), values).moveaxis(-1, place)

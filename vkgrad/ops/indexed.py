@@ -11,6 +11,7 @@ first, so duplicates have the same bits in every run. Which way that is done dep
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -71,7 +72,9 @@ def along(x: Node, index: Node, permutes: bool = False) -> Node:
     if rows > 1:
         inside = b.apply("logical_and", place >= 0, place < n)
         place = b.apply("where", inside, place + _firsts(rows, n, place.dtype), -1)
-    flat = b.build("gather", b.reshape(x, (rows * n,)), b.reshape(place, (rows * m,)), axis=0, rows=rows, permutes=permutes)
+    flat = b.build(
+        "gather", b.reshape(x, (rows * n,)), b.reshape(place, (rows * m,)), axis=0, rows=rows, permutes=permutes
+    )
     return b.reshape(flat, (*lead, m))
 
 
@@ -122,9 +125,10 @@ def scatter(values: Node, index: Node, extent: int, join: str = "sum") -> Node:
     Shapes: values (..., M, C), index (..., M) -> (..., extent, C). Places that nothing is sent to hold the identity of
     `join`; what is sent out of range goes nowhere.
     """
+    wide = b.cast(values, values.dtype.computed)  # types that are only stored are rounded once, at the end
     if index.shape[-1] <= FEW:
-        return _by_looking(values, index, extent, join)
-    return b.build("scatter", values, index, extent=extent, join=join, chunk=0)
+        return b.cast(_by_looking(wide, index, extent, join), values.dtype)
+    return b.cast(b.build("scatter", wide, index, extent=extent, join=join, chunk=0), values.dtype)
 
 
 def scatter_add(g: Node, index: Node, axis: int, extent: int) -> Node:
@@ -177,15 +181,13 @@ def _numpy_scatter(values: Any, index: Any, *, extent: int, join: str, chunk: in
     return out.astype(values.dtype).reshape(_scatter_shape((values.shape, index.shape), extent=extent, chunk=chunk))
 
 
-def _scatter_grad(
-    g: Node, out: Node, values: Node, index: Node, *, extent: int, join: str, chunk: int
-) -> tuple:
+def _scatter_grad(g: Node, out: Node, values: Node, index: Node, *, extent: int, join: str, chunk: int) -> tuple:
     assert not chunk, "chunks are made after differentiation"
     back = _taken(g, index)
     if join == "sum":
         return back, None
     if join == "prod":
-        # The product of the others: right with any number of zeros, though not at the second order where there are some.
+        # The product of the others: right with any number of zeros, but where there are some, to first order only.
         is_zero = b.apply("equal", values, 0)
         zeros = _taken(scatter(b.cast(is_zero, values.dtype), index, extent), index)
         others = _taken(scatter(b.apply("where", is_zero, 1, values), index, extent, "prod"), index)
@@ -287,23 +289,21 @@ def _in_one_row(values: Node, index: Node, extent: int) -> tuple[Node, Node]:
 
 
 def _by_sorting(values: Node, place: Node, extent: int, join: str) -> Node:
-    """Each place joins its own run of the values sorted by place: what is left of it in blocks, whole blocks between."""
+    """Each place joins its own run of the values sorted by place, whole blocks of it at once."""
     m, c = values.shape
     order = argsort(place)
     bounds = searchsorted(gather(place, order, 0), b.build("iota", extent=extent + 1))
     block = min(max(64, 1 << (m.bit_length() + 1) // 2), m)
     whole = slice_(order, [0], [m // block * block], [1])
     ties = {"ties": "share"} if join in ("max", "min") else {}
-    blocks = b.build(
-        join, b.reshape(gather(values, whole, 0), (m // block, block, c)), axes=(1,), **ties
-    )
+    blocks = b.build(join, b.reshape(gather(values, whole, 0), (m // block, block, c)), axes=(1,), **ties)
     return b.build("segments", values, order, bounds, b.reshape(blocks, (m // block, c)), join=join, block=block)
 
 
 def _numpy_segments(values: Any, order: Any, bounds: Any, blocks: Any, *, join: str, block: int) -> Any:
     ufunc, start = getattr(np, JOINS[join]), identity(join, dtype_of(values.dtype))
     out = np.full((len(bounds) - 1, values.shape[1]), start, values.dtype)
-    for place, (first, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for place, (first, end) in enumerate(pairwise(bounds)):
         if end > first:
             out[place] = ufunc.reduce(values[order[first:end]], axis=0)
     return out
@@ -333,5 +333,5 @@ routine(
 routine(
     "segments", template="segments.comp.j2", geometry=_segments_geometry, arity=4, numpy=_numpy_segments,
     shape=lambda shapes, **_: (shapes[2][0] - 1, shapes[0][1]), dtype=lambda dtypes, **_: dtypes[0],
-    grad=NOT_DIFFERENTIABLE, samples=uniform(-2, 2), doc="A step of a long `scatter`: sorted values, joined run by run.",
+    grad=NOT_DIFFERENTIABLE, samples=uniform(-2, 2), doc="A step of a long `scatter`: sorted values joined by runs.",
 )  # fmt: skip

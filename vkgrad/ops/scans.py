@@ -1,8 +1,8 @@
 """Scans along the last axis: each element joined with all before it.
 
 `scan` joins by an associative op; `linear_scan` runs the recurrence h[i] = a[i] h[i-1] + b[i], which is what the
-gradient of a running product is, and is its own gradient's shape too. With `chunk` they start anew at every multiple of
-it; a long scan is made of these: chunks, a scan of the chunks' totals, and an element-wise join that fuses with readers.
+gradient of a running product is, and is its own gradient's shape too. With `chunk` they start anew at every multiple
+of it; a long scan is made of these: chunks, a scan of what they came to, and an element-wise join that fuses.
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ from vkgrad.ir.dtypes import FLOATING, NUMERIC, DType, int32
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import OPS, DeviceLimits, Geometry, Shape
 from vkgrad.ops.families import routine
-from vkgrad.ops.indexed import gather, scatter
+from vkgrad.ops.indexed import JOINS, gather, identity, scatter
 from vkgrad.ops.samples import edges, nan, uniform
 from vkgrad.ops.views import pad, slice_
 
-# join -> the element-wise op that does it. Its identity is that of the reduction of the same name.
-JOINS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
-
 SERIAL = 32  # up to so many elements, one invocation does a row alone
 EACH, LANES = 8, 512  # elements of an invocation, and invocations of a workgroup, where rows are shared among lanes
-# Elements of a chunk on a software driver: enough chunks for all cores, and well below what an invocation may loop over.
+# Elements of a chunk on a software driver: chunks for all cores, and far fewer than an invocation may loop over.
 SOFTWARE_CHUNKS, LEAST_CHUNK, MOST_CHUNK = 64, 256, 1 << 14
 
 
 def scan(x: Node, join: str, reverse: bool = False) -> Node:
-    """Running sum, prod, max or min along the last axis, from its end with `reverse`."""
-    return b.build("scan", x, join=join, reverse=reverse, chunk=0)
+    """Running sum, prod, max or min along the last axis, from its end with `reverse`.
+
+    Types that are only stored, such as float16, are rounded once, at the end.
+    """
+    wide = b.cast(x, x.dtype.computed)
+    return b.cast(b.build("scan", wide, join=join, reverse=reverse, chunk=0), x.dtype)
 
 
 def linear_scan(a: Node, b_: Node, reverse: bool = False) -> Node:
     """h[i] = a[i] h[i-1] + b[i] along the last axis from h = 0; h[i+1] in place of h[i-1] with `reverse`."""
-    return b.build("linear_scan", a, b_, reverse=reverse, chunk=0)
+    wide = (b.cast(x, x.dtype.computed) for x in (a, b_))
+    return b.cast(b.build("linear_scan", *wide, reverse=reverse, chunk=0), b_.dtype)
 
 
 def shifted(x: Node, by: int, fill: float | int) -> Node:
@@ -90,7 +92,8 @@ def _scan_grad(g: Node, out: Node, x: Node, *, join: str, reverse: bool, chunk: 
         by = -1 if reverse else 1
         return (shifted(out, by, 1) * linear_scan(shifted(x, -by, 0), g, not reverse),)
     # All of it goes to the element that is shown: the latest of equal ones.
-    return (scatter(b.reshape(g, (*g.shape, 1)), shown(x, out, reverse), x.shape[-1]),)
+    sent = scatter(b.reshape(g, (*g.shape, 1)), shown(x, out, reverse), x.shape[-1])
+    return (b.reshape(sent, x.shape),)
 
 
 def shown(x: Node, out: Node, reverse: bool) -> Node:
@@ -118,16 +121,17 @@ def _geometry(
     chunks = -(-n // chunk)
     parts = prod(lead) * chunks
     glsl = OPS[JOINS[join]].glsl if join else ""
-    identity = OPS[join].init if join else None
     parameters: dict[str, Any] = {
         "reverse": reverse,
         "join": glsl if isinstance(glsl, str) else glsl[dtypes[0].kind] if glsl else "",
-        "identity": identity(dtypes[0]) if identity else 0,
+        "identity": identity(join, dtypes[0]) if join else 0,
     }
     numbers = {"n": n, "chunk": chunk, "chunks": chunks, "parts": parts}
     if limits.software or chunk <= SERIAL:
         local = 8 if limits.software else 64
-        return Geometry(groups=-(-parts // local), numbers=numbers, parameters={**parameters, "local": local, "lanes": 1})
+        return Geometry(
+            groups=-(-parts // local), numbers=numbers, parameters={**parameters, "local": local, "lanes": 1}
+        )
     lanes = 32
     while lanes * EACH < chunk and lanes < min(LANES, limits.max_invocations):
         lanes *= 2
@@ -144,21 +148,20 @@ def chunk_of(n: int, lanes: int) -> int:
     return EACH * LANES if lanes > 1 else min(max(LEAST_CHUNK, -(-n // SOFTWARE_CHUNKS)), MOST_CHUNK)
 
 
-def _carried(totals: Node, by: int, fill: float | int, chunk: int, n: int) -> Node:
-    """For each of n places, what the chunks before its own came to."""
-    which = b.apply("floor_divide", b.build("iota", extent=n), b.constant(chunk, int32, (n,)))
-    return gather(shifted(totals, by, fill), which, totals.ndim - 1)
-
-
-def _last_of_chunks(x: Node, chunk: int, reverse: bool) -> Node:
-    """What each chunk came to, in x, its scan; of the last of a forward scan, which nobody needs, any element."""
-    n, lead = x.shape[-1], x.shape[:-1]
+def _ends(x: Node, chunk: int, reverse: bool) -> Node:
+    """What each chunk but the last to be scanned came to, where x is the scan of each."""
+    n, still = x.shape[-1], [0] * (x.ndim - 1)
     chunks = -(-n // chunk)
-    if reverse:
-        return slice_(x, [0] * x.ndim, [*lead, chunks], [*(1 for _ in lead), chunk])
-    full = slice_(x, [*(0 for _ in lead), chunk - 1], [*lead, chunks - 1], [*(1 for _ in lead), chunk])
-    zeros = [0] * len(lead)
-    return pad(full, [*zeros, 0], [*zeros, 1], value=0)
+    first = chunk if reverse else chunk - 1
+    return slice_(x, [*still, first], [*x.shape[:-1], chunks - 1], [*(1 for _ in still), chunk])
+
+
+def _carried(totals: Node, chunk: int, n: int, reverse: bool, start: float | int) -> Node:
+    """For each of n places, what the chunks before its own came to, from the scan of `_ends`."""
+    which = b.apply("floor_divide", b.build("iota", extent=n), b.constant(chunk, int32, (n,)))
+    begun = which < totals.shape[-1] if reverse else which > 0
+    found = gather(totals, b.apply("where", begun, which if reverse else which - 1, 0), totals.ndim - 1)
+    return b.apply("where", begun, found, start)
 
 
 def _scan_passes(node: Node, width: Any) -> Node:
@@ -168,10 +171,8 @@ def _scan_passes(node: Node, width: Any) -> Node:
     if own or n <= chunk:
         return node
     local = b.build("scan", x, join=join, reverse=reverse, chunk=chunk)
-    totals = scan(_last_of_chunks(local, chunk, reverse), join, reverse)
-    init = OPS[join].init
-    assert init is not None
-    return b.apply(JOINS[join], _carried(totals, -1 if reverse else 1, init(x.dtype), chunk, n), local)
+    totals = scan(_ends(local, chunk, reverse), join, reverse)
+    return b.apply(JOINS[join], _carried(totals, chunk, n, reverse, identity(join, x.dtype)), local)
 
 
 def _linear_passes(node: Node, width: Any) -> Node:
@@ -182,14 +183,16 @@ def _linear_passes(node: Node, width: Any) -> Node:
         return node
     factors = b.build("scan", a, join="prod", reverse=reverse, chunk=chunk)
     local = b.build("linear_scan", a, b_, reverse=reverse, chunk=chunk)
-    ends = (_last_of_chunks(x, chunk, reverse) for x in (factors, local))
-    return local + factors * _carried(linear_scan(*ends, reverse), -1 if reverse else 1, 0, chunk, n)
+    totals = linear_scan(_ends(factors, chunk, reverse), _ends(local, chunk, reverse), reverse)
+    return local + factors * _carried(totals, chunk, n, reverse, 0)
 
 
 def _taking(name: str, allowed: Sequence[DType]) -> Any:
     def rule(dtypes: Sequence[DType], **_: Any) -> DType:
-        if any(d is not dtypes[0] for d in dtypes) or dtypes[0] not in allowed:
-            raise DTypeError(f"{name}: takes one of {', '.join(d.name for d in allowed)}, got {dtypes[0].name}")
+        if any(d is not dtypes[0] for d in dtypes) or dtypes[0] not in allowed or dtypes[0].narrow:
+            raise DTypeError(
+                f"{name}: takes one of {', '.join(d.name for d in allowed if not d.narrow)}, got {dtypes[0].name}"
+            )
         return dtypes[0]
 
     return rule

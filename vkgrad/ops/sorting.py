@@ -1,8 +1,8 @@
 """Sorting along the last axis, as positions: `argsort`, looking a value up in what is sorted, and undoing an order.
 
-Sorted values are a gather by these positions, so a sort's gradient is a gather's. A long axis is sorted in blocks, which
-are then merged pair by pair, each merge one dispatch in which every invocation finds its own part of the result. Equal
-elements keep their order, NaN comes last in both directions. Nothing depends on the order in which invocations run.
+Sorted values are a gather by these positions, so a sort's gradient is a gather's. A long axis is sorted in blocks,
+which are then merged pair by pair, each merge one dispatch in which every invocation finds its own part of the result.
+Equal elements keep their order, NaN comes last in both directions. Nothing depends on which invocation runs first.
 """
 
 from __future__ import annotations
@@ -114,9 +114,7 @@ def _merge(
     parts = -(-n // each)
     numbers = {"n": n, "run": run, "parts": parts, "all": prod(lead) * parts}
     groups = -(-numbers["all"] // local)
-    return Geometry(
-        groups=groups, numbers=numbers, parameters={"descending": descending, "each": each, "local": local}
-    )
+    return Geometry(groups=groups, numbers=numbers, parameters={"descending": descending, "each": each, "local": local})
 
 
 def _one_each(shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, **attributes: Any) -> Geometry:

@@ -1,0 +1,185 @@
+"""The template of every routine: rendered, compiled, validated and run by both kinds of geometry, against its meaning.
+
+A software driver runs what is meant for GPUs too, only slowly, so both are compared here at sizes around their edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.codegen.run_kernel import GPU_LIKE, SOFTWARE, limits_of, run_plan
+from tests.planned import plan_of
+from tests.reference import evaluate, graph_only, variable  # noqa: F401  the second is a fixture
+from vkgrad import ops  # noqa: F401  fills OPS
+from vkgrad.codegen.render import Shader
+from vkgrad.codegen.rows import Limits
+from vkgrad.ir import build as b
+from vkgrad.ir.node import Node
+from vkgrad.ir.op import OPS, Family
+from vkgrad.runtime._native import Device
+
+pytestmark = [pytest.mark.device, pytest.mark.swiftshader]
+
+ROUTINES = [op for op in OPS.values() if op.family is Family.ROUTINE]
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    opened = Device()
+    yield opened
+    opened.close()
+
+
+@dataclass
+class Case:
+    """Operands of one routine, and its attributes."""
+
+    op: str
+    arrays: list[np.ndarray]
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+def whole(*shape: int, low: int = -4, high: int = 5, dtype: str = "f4") -> np.ndarray:
+    """Whole numbers, of which any sum is exact."""
+    return np.random.default_rng([*shape, 1]).integers(low, high, shape).astype(dtype)
+
+
+def with_nan(array: np.ndarray) -> np.ndarray:
+    array = array.copy()
+    array[..., ::5], array[..., 1:2] = np.nan, -np.inf
+    return array
+
+
+def ones(*shape: int, dtype: str) -> np.ndarray:
+    """1 and -1, of which any product is exact."""
+    return np.where(whole(*shape, low=0, high=2), 1, -1).astype(dtype)
+
+
+TYPES = ("f4", "f8", "i4", "u4")
+LENGTHS = (1, 2, 31, 32, 33, 100, 1023, 1025)
+
+
+def scans() -> Iterator[Case]:
+    for dtype in TYPES:
+        low = 0 if dtype == "u4" else -4
+        for join, reverse in (("sum", True), ("sum", False), ("max", True), ("min", False)):
+            x = whole(3, 70, low=low, dtype=dtype)
+            yield Case("scan", [x], {"join": join, "reverse": reverse, "chunk": 0})
+    for n in LENGTHS:
+        for chunk in (0, 64, 600):
+            yield Case("scan", [whole(2, n)], {"join": "sum", "reverse": bool(chunk), "chunk": chunk})
+    yield Case("scan", [with_nan(whole(3, 50))], {"join": "max", "reverse": False, "chunk": 0})
+    yield Case("scan", [with_nan(whole(3, 50))], {"join": "min", "reverse": True, "chunk": 16})
+    yield Case("scan", [ones(2, 90, dtype="f4")], {"join": "prod", "reverse": False, "chunk": 0})
+
+
+def linear_scans() -> Iterator[Case]:
+    for dtype in ("f4", "f8"):
+        for n in (1, 7, 100, 700):
+            for reverse in (False, True):
+                a, x = whole(2, n, low=-1, high=2, dtype=dtype), whole(2, n, dtype=dtype)
+                yield Case("linear_scan", [a, x], {"reverse": reverse, "chunk": 0})
+        yield Case(
+            "linear_scan", [ones(2, 90, dtype=dtype), whole(2, 90, dtype=dtype)], {"reverse": False, "chunk": 40}
+        )
+
+
+def sorts() -> Iterator[Case]:
+    for dtype in (*TYPES, "i1", "u1", "f2"):
+        low = 0 if dtype[0] == "u" else -4
+        for descending in (False, True):
+            yield Case("argsort", [whole(3, 30, low=low, dtype=dtype)], {"descending": descending})
+    for n in (1, 2, 15, 16, 17, 32):
+        yield Case("argsort", [with_nan(whole(2, n))], {"descending": n % 2 == 0})
+
+
+def blocks() -> Iterator[Case]:
+    for n in (40, 64, 200):
+        yield Case("sort_blocks", [with_nan(whole(2, n))], {"size": 32, "descending": n == 64})
+    yield Case("sort_blocks", [whole(2, 300, dtype="i4")], {"size": 32, "descending": False})
+
+
+def merges() -> Iterator[Case]:
+    for n in (33, 64, 90, 257):
+        for descending in (False, True):
+            x = with_nan(whole(2, n))
+            order = OPS["sort_blocks"].numpy(x, size=32, descending=descending)
+            yield Case("sort_merge", [x, order], {"run": 32, "descending": descending})
+
+
+def searches() -> Iterator[Case]:
+    for dtype in TYPES:
+        low = 0 if dtype == "u4" else -4
+        ordered = np.sort(whole(2, 40, low=low, dtype=dtype))
+        for right in (False, True):
+            yield Case("searchsorted", [ordered, whole(2, 33, low=low, dtype=dtype)], {"right": right})
+    ordered = np.sort(with_nan(whole(1, 20)))
+    yield Case("searchsorted", [ordered, with_nan(whole(1, 9))], {"right": False})
+
+
+def inverses() -> Iterator[Case]:
+    yield Case("inverse", [np.stack([np.random.default_rng(s).permutation(37) for s in range(3)]).astype("i4")])
+
+
+def scatters() -> Iterator[Case]:
+    for join in ("sum", "max", "min"):
+        for (m, extent, c), chunk in (((50, 7, 1), 0), ((50, 7, 3), 20), ((1, 3, 2), 0), ((700, 3000, 1), 300)):
+            index = whole(2, m, low=-1, high=extent + 2, dtype="i4")
+            yield Case("scatter", [whole(2, m, c), index], {"extent": extent, "join": join, "chunk": chunk})
+    for dtype in TYPES:
+        values, index = whole(90, 2, low=0, dtype=dtype), whole(90, low=0, high=5, dtype="i4")
+        yield Case("scatter", [values, index], {"extent": 5, "join": "sum", "chunk": 0})
+    yield Case("scatter", [ones(60, 1, dtype="f4"), whole(60, low=0, high=4, dtype="i4")],
+               {"extent": 4, "join": "prod", "chunk": 25})  # fmt: skip
+
+
+def segments() -> Iterator[Case]:
+    for join in ("sum", "max"):
+        for high in (2, 30):
+            place = whole(200, low=0, high=high, dtype="i4")
+            order = np.argsort(place, kind="stable").astype("i4")
+            bounds = np.searchsorted(place[order], np.arange(34)).astype("i4")
+            values = whole(200, 2)
+            parts = getattr(values[order[:192]].reshape(12, 16, 2), join)(1)
+            yield Case("segments", [values, order, bounds, parts], {"join": join, "block": 16})
+
+
+CASES: dict[str, Callable[[], Iterator[Case]]] = {
+    "scan": scans, "linear_scan": linear_scans, "argsort": sorts, "sort_blocks": blocks, "sort_merge": merges,
+    "searchsorted": searches, "inverse": inverses, "scatter": scatters, "segments": segments,
+}  # fmt: skip
+
+
+def ran(device: Device, case: Case, limits: Limits, change: Callable[[Shader], Shader] = lambda s: s) -> tuple:
+    values: dict[Node, np.ndarray] = {}
+    target = b.build(case.op, *(variable(array, values) for array in case.arrays), **case.attributes)
+    plan, leaves = plan_of([target])
+    (found,) = run_plan(device, plan, [values[leaf] for leaf in leaves], limits_of(device, limits), change=change)
+    (wanted,) = evaluate([target], values)
+    return found, wanted
+
+
+@pytest.mark.parametrize("limits", [SOFTWARE, GPU_LIKE], ids=["software", "GPU"])
+@pytest.mark.parametrize("op", ROUTINES, ids=lambda op: op.name)
+def test_a_template_is_its_meaning(device: Device, op: Any, limits: Limits) -> None:
+    for case in CASES[op.name]():
+        found, wanted = ran(device, case, limits)
+        shapes = [array.shape for array in case.arrays]
+        np.testing.assert_array_equal(found, wanted, err_msg=f"{shapes} {case.arrays[0].dtype} {case.attributes}")
+
+
+def test_every_routine_has_cases() -> None:
+    assert {op.name for op in ROUTINES} == set(CASES)
+
+
+def test_a_wrong_template_fails(device: Device) -> None:
+    """The null arm: a scan that forgets its last step, a sort that compares the other way."""
+    case = next(scans())
+    for old, new in (("x + y", "x - y"), ("joined(state, element(place))", "element(place)")):
+        found, wanted = ran(device, case, SOFTWARE, lambda s, o=old, n=new: replace(s, source=s.source.replace(o, n)))
+        assert not np.array_equal(found, wanted)
