@@ -12,8 +12,5 @@ from vkgrad.functions.lookup import *
 from vkgrad.functions.reductions import *
 from vkgrad.functions.scans import *
 from vkgrad.functions.shapes import *
-<<<<<<< HEAD
-from vkgrad.functions.types import *
-=======
 from vkgrad.functions.sorting import *
->>>>>>> 6032e07 (Scans, sorts and scattering with duplicates, on the device, with gradients of any order)
+from vkgrad.functions.types import *
