@@ -30,6 +30,7 @@ def custom_kernel(
     numpy: Callable[..., Any],
     grad: Callable[..., tuple] | _Statement = NOT_DIFFERENTIABLE,
     arity: int = 1,
+    batched: bool = False,
 ) -> Callable[..., Tensor]:
     """A function of `arity` tensors, and of attributes by keyword, that is one dispatch of `template`.
 
@@ -41,6 +42,7 @@ def custom_kernel(
         dtype: (input dtypes, **attributes) to the element type of the result.
         numpy: (*arrays, **attributes) to an array: the meaning, which the CPU device runs and tests compare with.
         grad: (g, out, *inputs, **attributes), all tensors, to a tuple with the gradient of each input, or None.
+        batched: whether more leading axes, the same for all inputs, are more of the same, as `vg.vmap` needs.
 
     What it takes is brought into memory in row-major order first; what it gives is one array. `docs/adding-a-kernel.md`
     shows one from end to end.
@@ -51,7 +53,7 @@ def custom_kernel(
     rule = grad if isinstance(grad, _Statement) else partial(_on_tensors, grad)
     op = routine(
         name, template=template, geometry=geometry, shape=shape, dtype=dtype, numpy=numpy, grad=rule, arity=arity,
-        samples=uniform(-2, 2), doc="written by a user",
+        batched=batched, samples=uniform(-2, 2), doc="written by a user",
     )  # fmt: skip
 
     def call(*operands: Any, **attributes: Any) -> Tensor:

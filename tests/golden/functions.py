@@ -193,6 +193,62 @@ _case(
     (3, 4),
 )
 
+# ---- scans, sorts and sending
+_ROW = np.array([2, 0, 2, 1, 0, 2, 2, 1, 0, 1, 2, 0])
+_case("cumsum", lambda T, x: T.cumsum(x, 1) ** 2, lambda V, x: V.cumsum(x, 1) ** 2, (3, 5))
+_case("cumprod", lambda T, x: T.cumprod(x, 1), lambda V, x: V.cumprod(x, 1), (3, 5))
+_case("cummax", lambda T, x: T.cummax(x, 0).values ** 2, lambda V, x: V.cummax(x, 0) ** 2, Input((5, 3), apart=True))
+_case("cummin", lambda T, x: T.cummin(x, 1).values ** 2, lambda V, x: V.cummin(x, 1) ** 2, Input((3, 5), apart=True))
+_case("logcumsumexp", lambda T, x: T.logcumsumexp(x, 1), lambda V, x: V.logcumsumexp(x, 1), Input((3, 6), -9, 9))
+_case("sort", lambda T, x: T.sort(x, 1).values ** 3, lambda V, x: V.sort(x, 1) ** 3, Input((3, 6), apart=True))
+_case(
+    "sort descending",
+    lambda T, x: T.sort(x, 0, descending=True).values ** 3,
+    lambda V, x: V.sort(x, 0, descending=True) ** 3,
+    Input((6, 3), apart=True),
+)
+_case("topk", lambda T, x: T.topk(x, 3).values ** 3, lambda V, x: V.topk(x, 3).values ** 3, Input((4, 7), apart=True))
+_case(
+    "kthvalue", lambda T, x: T.kthvalue(x, 3, 1).values ** 3, lambda V, x: V.kthvalue(x, 3, 1).values ** 3,
+    Input((4, 7), apart=True),
+)  # fmt: skip
+_case(
+    "quantile",
+    lambda T, x: T.quantile(x, T.tensor([0.1, 0.5, 0.9], dtype=x.dtype), 1) ** 2,
+    lambda V, x: V.quantile(x, [0.1, 0.5, 0.9], 1) ** 2,
+    Input((3, 8), apart=True),
+)
+_case(
+    "index_add",
+    lambda T, x, y: T.index_add(x, 0, T.tensor(_ROW), y) ** 2,
+    lambda V, x, y: V.index_add(x, 0, _ROW, y) ** 2,
+    (4, 2), (12, 2),
+)  # fmt: skip
+_case(
+    "scatter_add",
+    lambda T, x, y: T.scatter_add(x, 1, T.tensor(_ROW.reshape(2, 6)), y) ** 2,
+    lambda V, x, y: V.scatter_add(x, 1, _ROW.reshape(2, 6), y) ** 2,
+    (2, 4), (2, 6),
+)  # fmt: skip
+_case(
+    "segment_max",
+    lambda T, x: T.stack([x[T.tensor(_ROW) == i].amax(0) for i in range(3)]) ** 2,
+    lambda V, x: V.segment_max(x, _ROW, 3) ** 2,
+    Input((12, 2), apart=True),
+)
+_case(
+    "segment_prod",
+    lambda T, x: T.stack([x[T.tensor(_ROW) == i].prod(0) for i in range(3)]),
+    lambda V, x: V.segment_prod(x, _ROW, 3),
+    (12, 2),
+)
+_case(
+    "x.at add",
+    lambda T, x, y: x.index_put((T.tensor(_ROW),), y, accumulate=True) ** 2,
+    lambda V, x, y: x.at[_ROW].add(y) ** 2,
+    (4, 2), (12, 2),
+)  # fmt: skip
+
 # ---- products
 _case("matmul", lambda T, x, y: x @ y, None, (3, 4), (4, 5))
 _case("matmul transposed", lambda T, x, y: x.T @ y.T, None, (4, 3), (5, 4))
