@@ -302,6 +302,7 @@ def plan_for(
                 width=target.width,
                 wide=config.matmul_acc == "f64",
                 stacking=target.stacking,
+                beside=target.beside,
             )
             count(plans_built=1)
             found = _plans[key, settings] = (plan, target.prepare(plan))

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.codegen.spirv_validation import validate
+from vkgrad.codegen.beside import render_beside
 from vkgrad.codegen.cache import spirv
 from vkgrad.codegen.render import Shader, render
 from vkgrad.codegen.rows import ROWS, Limits, Row, choose
@@ -105,7 +106,8 @@ def run_plan(
             memory[number] = inputs[buffer.index]
     for kernel in plan.kernels:
         if isinstance(kernel, Group):
-            shader = render_stack(kernel, limits, pick or (lambda kernel: None))
+            rendered = render_stack if kernel.rows else render_beside
+            shader = rendered(kernel, limits, pick or (lambda kernel: None))
         else:
             shader = render(kernel, limits, pick(kernel) if pick else choose(kernel, limits))
         present = {slot: memory[number] for slot, number in enumerate(kernel.slots) if number in memory}

@@ -15,6 +15,7 @@ from tests.planned import plan_of
 from tests.reference import evaluate, variable
 from tests.schedule.test_fuzz import Graphs
 from vkgrad import engine, optim
+from vkgrad.codegen.beside import beside_for
 from vkgrad.codegen.stacked import stacking_for
 from vkgrad.codegen.tune import Tuner
 from vkgrad.ir import build as b
@@ -83,7 +84,7 @@ def test_random_graphs(device: Device) -> None:
 
 @pytest.mark.parametrize("kind", ["mlp", "lenet"])
 def test_training_has_the_same_bits(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The losses of a device that takes itself for a GPU, with stacks and without."""
+    """Losses and weights of a device that takes itself for a GPU: with stacks and kernels side by side, and without."""
     import vkgrad as vg
 
     own = engine.device()
@@ -93,9 +94,14 @@ def test_training_has_the_same_bits(kind: str, monkeypatch: pytest.MonkeyPatch) 
     found = []
     for stacked in (True, False):
         tuner = Tuner("taken for a GPU", limits, partial(measure, own))
-        stacking = stacking_for(limits, tuner.row) if stacked else None
-        width = Width(1 << 16, 256, 16, 132)
-        for name, value in {"limits": limits, "tuner": tuner, "stacking": stacking, "width": width}.items():
+        changes = {
+            "limits": limits,
+            "tuner": tuner,
+            "width": Width(1 << 16, 256, 16, 132),
+            "stacking": stacking_for(limits, tuner.row) if stacked else None,
+            "beside": beside_for(limits, tuner.row) if stacked else None,
+        }
+        for name, value in changes.items():
             monkeypatch.setattr(own, name, value)
         monkeypatch.setattr(engine, "_plans", type(engine._plans)())
         vg.manual_seed(0)

@@ -188,7 +188,7 @@ class View:
                         "precise": "precise " if instruction.dtype.kind == "f" else "",
                         "identity": self.text.identity(instruction),
                         "join": self.text.combine(instruction, f"v{index}", f"v{instruction.value}"),
-                        "join_shared": self.text.combine(instruction, f"s{index}[lane]", f"s{index}[lane + width]"),
+                        "join_shared": self.text.combine(instruction, f"s{index}[thread]", f"s{index}[thread + width]"),
                         "shared": f"s{index}",
                     }
                 )

@@ -71,6 +71,14 @@ def stacking_for(limits: Limits, row_of: RowOf) -> Stacking | None:
     return Stacking(lanes, most_words=row_bytes // 4, at_a_time=MOST_OUTPUTS * MOST_THREADS)
 
 
+def in_slots_of(group: Group, kernel: Kernel) -> Kernel:
+    """`kernel` with the slots of its group."""
+    slots = [group.slots.index(buffer) for buffer in kernel.slots]
+    code = tuple(replace(i, slot=slots[i.slot]) if isinstance(i, (Load, Gather)) else i for i in kernel.code)
+    stores = tuple(replace(store, slot=slots[store.slot]) for store in kernel.stores)
+    return replace(kernel, code=code, stores=stores, slots=group.slots)
+
+
 class MemberNumbers(Numbers):
     """Numbers of one member, kept among those of the whole shader."""
 
@@ -112,14 +120,7 @@ class Member(View):
     """What the template of stacks sees of one kernel."""
 
     def __init__(self, group: Group, number: int, order: Order, threads: int, numbers: Numbers):
-        own, axis = group.kernels[number], group.axes[number]
-        slots = [group.slots.index(buffer) for buffer in own.slots]
-        kernel = replace(
-            own,
-            code=tuple(replace(i, slot=slots[i.slot]) if isinstance(i, (Load, Gather)) else i for i in own.code),
-            stores=tuple(replace(store, slot=slots[store.slot]) for store in own.stores),
-            slots=group.slots,
-        )
+        kernel, axis = in_slots_of(group, group.kernels[number]), group.axes[number]
         super().__init__(kernel)
         self.staged = {group.slots.index(buffer): f"row{group.slots.index(buffer)}" for buffer, _ in group.staged}
         hidden = frozenset(group.slots.index(buffer) for buffer in group.hidden)
@@ -155,7 +156,7 @@ class Member(View):
         for r in found:
             own = r["shared"]
             r["shared"] = f"sums_{r['type']}{self.sums.index(own)}"
-            r["join_shared"] = r["join_shared"].replace(own, r["shared"]).replace("[lane", "[thread")
+            r["join_shared"] = r["join_shared"].replace(own, r["shared"])
         return found
 
     @property

@@ -6,7 +6,7 @@ Memory is a NumPy array of bytes. A run is over when `submit` returns.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from vkgrad.runtime.device import Job, Use
 from vkgrad.runtime.lanes import Lanes
 from vkgrad.runtime.one_thread import OneThread
 from vkgrad.runtime.twin import prepare
+from vkgrad.schedule.kernel import Kernel
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
 from vkgrad.schedule.stack import Stacking
@@ -43,6 +44,7 @@ class CpuDevice:
     largest_binding = 1 << 62
     width: Width | None = None
     stacking: Stacking | None = None
+    beside: Callable[[Kernel], Hashable] | None = None
 
     def __init__(self) -> None:
         self.arena = np.empty(0, np.uint8)

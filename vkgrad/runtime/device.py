@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from vkgrad.ir.node import Node
+from vkgrad.schedule.kernel import Kernel
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
 from vkgrad.schedule.stack import Stacking
@@ -70,6 +71,7 @@ class Device(Protocol):
     largest_binding: int  # bytes of one buffer that a kernel can see
     width: Width | None  # how much it wants to do at once
     stacking: Stacking | None  # what it says of kernels that run as one, row after row
+    beside: Callable[[Kernel], Hashable] | None  # kernels of one level with an equal key may share a dispatch
 
     def refuses(self, node: Node) -> str | None:
         """Why this device has no kernel for `node`, or None if it has."""

@@ -11,7 +11,7 @@ import atexit
 import hashlib
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vkgrad.codegen import cache
+from vkgrad.codegen.beside import beside_for, render_beside
 from vkgrad.codegen.render import Shader, render
 from vkgrad.codegen.rows import Limits
 from vkgrad.codegen.stacked import render_stack, stacking_for
@@ -36,7 +37,7 @@ from vkgrad.ops.narrow import handed_out
 from vkgrad.runtime import _native
 from vkgrad.runtime.device import Job, Use
 from vkgrad.runtime.measure import measure
-from vkgrad.schedule.kernel import Dispatch, Group
+from vkgrad.schedule.kernel import Dispatch, Group, Kernel
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
 
@@ -108,6 +109,7 @@ class VulkanDevice:
         self.tuner = Tuner(f"{self.name}; {driver}", self.limits, partial(measure, self))
         self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16, 132)
         self.stacking = stacking_for(self.limits, self.tuner.row)
+        self.beside: Callable[[Kernel], Hashable] | None = beside_for(self.limits, self.tuner.row)
         self.largest_binding = limits["max_storage_buffer_range"]
         self.ways = WAYS if info["copy_family"] is not None else (WRITTEN,)
         self.arena: _native.Buffer | None = None
@@ -193,7 +195,8 @@ class VulkanDevice:
 
     def _shader(self, dispatch: Dispatch) -> Shader:
         if isinstance(dispatch, Group):
-            return render_stack(dispatch, self.limits, self.tuner.row)
+            rendered = render_stack if dispatch.rows else render_beside
+            return rendered(dispatch, self.limits, self.tuner.row)
         return render(dispatch, self.limits, self.tuner.row(dispatch))
 
     def _check_sizes(self, plan: Plan) -> None:

@@ -6,7 +6,7 @@ the same structure. It touches no device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from vkgrad.ir import program
@@ -16,6 +16,7 @@ from vkgrad.ir.node import Node, Type, walk
 from vkgrad.ir.op import Shape
 from vkgrad.ir.program import Structure
 from vkgrad.ops.sources import LEAF
+from vkgrad.schedule.beside import side_by_side
 from vkgrad.schedule.fuse import Fuser
 from vkgrad.schedule.kernel import Dispatch, Group, Kernel
 from vkgrad.schedule.lower import Lowering
@@ -100,12 +101,14 @@ def build_plan(
     width: Width | None = None,
     wide: bool = False,
     stacking: Stacking | None = None,
+    beside: Callable[[Kernel], Hashable] | None = None,
 ) -> Plan:
     """The plan that computes `targets` from `leaves`.
 
     `replaces` maps target numbers to leaf numbers: that target is the leaf's new value, and takes its memory where no
     kernel would read the old value too late. `width` is how much the device wants to do at once (None: no matter);
-    `wide` asks for float32 contractions to be added up in float64; `stacking` is what the device says of stacks.
+    `wide` asks for float32 contractions to be added up in float64; `stacking` is what the device says of stacks,
+    and kernels of one level for which `beside` gives the same key share a dispatch (but none for which it gives None).
     """
     nodes = len(walk(targets, stop=has_value))
     simple = simplify(widen(targets, has_value) if wide else targets, has_value)
@@ -175,6 +178,8 @@ def build_plan(
         else:
             parts = dense(kernels[unit[0]]) if width is not None else [kernels[unit[0]]]
         dispatches += [(part, levels[unit[0]]) for part in parts]
+    if beside is not None and fuse:
+        dispatches = side_by_side(dispatches, beside, max_buffers)
     return Plan(
         kernels=tuple(dispatch for dispatch, _ in dispatches),
         levels=tuple(level for _, level in dispatches),

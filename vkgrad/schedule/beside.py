@@ -1,0 +1,38 @@
+"""Kernels of one level that share a dispatch: dispatches in, fewer out.
+
+They need nothing of each other, so each takes a range of workgroups. Which fit together is for the device to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from vkgrad.schedule.kernel import Dispatch, Group, Kernel
+
+MOST_MEMBERS = 16  # code of one shader: more takes long to compile
+
+
+def side_by_side(
+    dispatches: Sequence[tuple[Dispatch, int]], key: Callable[[Kernel], Hashable], max_buffers: int
+) -> list[tuple[Dispatch, int]]:
+    """Dispatches with their levels, in order of levels; kernels of one level with an equal key become one."""
+    out: list[tuple[list[Dispatch], int]] = []
+    open_groups: dict[tuple[int, Hashable], int] = {}
+    for dispatch, level in dispatches:
+        own = key(dispatch) if isinstance(dispatch, Kernel) else None
+        place = open_groups.get((level, own)) if own is not None else None
+        if place is not None:
+            members = out[place][0]
+            buffers = {buffer for member in (*members, dispatch) for buffer in member.slots}
+            if len(buffers) <= max_buffers and len(members) < MOST_MEMBERS:
+                members.append(dispatch)
+                continue
+        if own is not None:
+            open_groups[level, own] = len(out)
+        out.append(([dispatch], level))
+    return [(_one(members), level) for members, level in out]
+
+
+def _one(members: Sequence[Dispatch]) -> Dispatch:
+    kernels = tuple(member for member in members if isinstance(member, Kernel))
+    return Group(kernels) if len(kernels) > 1 else members[0]
