@@ -128,6 +128,12 @@ def test_gradients(reverse: bool) -> None:
     check_grads(lambda a, x: vg.linear_scan(a, x, reverse=reverse), (x, x + 1), order=2)
 
 
+def test_long_products_of_factors_overflow_in_no_gradient_that_does_not() -> None:
+    x = vg.tensor(np.full(2000, 3.0, "f4"))
+    found = vg.grad(lambda x: vg.cumprod(x, 0)[:3].sum())(x).numpy()
+    assert found[:3].tolist() == [13, 12, 9] and not found[3:].any()
+
+
 def test_products_with_zeros() -> None:
     last = vg.grad(lambda x: vg.cumprod(x, 0)[-1])
     assert last(vg.tensor([2.0, 0.0, 3.0, 4.0])).tolist() == [0, 24, 0, 0]

@@ -18,6 +18,7 @@ from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import FLOATING, NUMERIC, DType, int32
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import OPS, DeviceLimits, Geometry, Shape
+from vkgrad.ops.arithmetic import guarded_product
 from vkgrad.ops.families import routine
 from vkgrad.ops.indexed import JOINS, gather, identity, scatter
 from vkgrad.ops.samples import edges, nan, uniform
@@ -74,13 +75,35 @@ def _numpy_scan(x: Any, *, join: str, reverse: bool, chunk: int) -> Any:
 
 
 def _numpy_linear(a: Any, b_: Any, *, reverse: bool, chunk: int) -> Any:
-    out = np.empty_like(b_, order="C")
-    for first, end in _starts(b_.shape[-1], chunk):
-        state = np.zeros(b_.shape[:-1], "f8")
-        for i in range(end - 1, first - 1, -1) if reverse else range(first, end):
-            state = a[..., i] * state + b_[..., i]
-            out[..., i] = state
-    return out
+    """Chunks of about a square root of the length side by side, then one after the other, as devices do it too."""
+    n = b_.shape[-1]
+    if not chunk and n > 64:
+        chunk = 1 << (n.bit_length() + 1) // 2
+        local = _numpy_linear(a, b_, reverse=reverse, chunk=chunk)
+        factors = _numpy_scan(a, join="prod", reverse=reverse, chunk=chunk)
+        carried = np.zeros(b_.shape[:-1], local.dtype)
+        parts = _starts(n, chunk)
+        for first, end in reversed(parts) if reverse else parts:
+            local[..., first:end] += _product(factors[..., first:end], carried[..., None])
+            carried = local[..., first if reverse else end - 1]
+        return local
+    size = chunk or max(n, 1)
+    count = -(-n // size)
+    wide = [np.zeros((*b_.shape[:-1], count * size), "f8") for _ in range(2)]
+    for padded, x in zip(wide, (a, b_), strict=True):
+        padded[..., :n] = x
+    factors, terms = (x.reshape(*b_.shape[:-1], count, size) for x in wide)
+    state = np.zeros((*b_.shape[:-1], count))
+    out = np.empty_like(terms)
+    for i in range(size - 1, -1, -1) if reverse else range(size):
+        state = _product(factors[..., i], state) + terms[..., i]
+        out[..., i] = state
+    return out.reshape(*b_.shape[:-1], count * size)[..., :n].astype(b_.dtype)
+
+
+def _product(factor: Any, state: Any) -> Any:
+    """What is 0 stays so, whatever it is multiplied by: products of many factors overflow where no single one does."""
+    return np.where(state == 0, 0, factor * state)
 
 
 # ---- gradients
@@ -90,7 +113,7 @@ def _scan_grad(g: Node, out: Node, x: Node, *, join: str, reverse: bool, chunk: 
     if join == "prod":
         # What comes before times what the later ones make of it; no division, so zeros need no case.
         by = -1 if reverse else 1
-        return (shifted(out, by, 1) * linear_scan(shifted(x, -by, 0), g, not reverse),)
+        return (guarded_product(linear_scan(shifted(x, -by, 0), g, not reverse), shifted(out, by, 1)),)
     # All of it goes to the element that is shown: the latest of equal ones.
     sent = scatter(b.reshape(g, (*g.shape, 1)), shown(x, out, reverse), x.shape[-1])
     return (b.reshape(sent, x.shape),)
@@ -184,7 +207,7 @@ def _linear_passes(node: Node, width: Any) -> Node:
     factors = b.build("scan", a, join="prod", reverse=reverse, chunk=chunk)
     local = b.build("linear_scan", a, b_, reverse=reverse, chunk=chunk)
     totals = linear_scan(_ends(factors, chunk, reverse), _ends(local, chunk, reverse), reverse)
-    return local + factors * _carried(totals, chunk, n, reverse, 0)
+    return local + guarded_product(_carried(totals, chunk, n, reverse, 0), factors)
 
 
 def _taking(name: str, allowed: Sequence[DType]) -> Any:
