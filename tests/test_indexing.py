@@ -9,7 +9,7 @@ import pytest
 
 import vkgrad as vg
 from tests.variants import close, draw, layouts
-from vkgrad.errors import DTypeError, ShapeError
+from vkgrad.errors import DTypeError, ShapeError, VkgradError
 
 X = draw(4, 3, 5)
 I = np.array([0, 2, -1])  # noqa: E741
@@ -140,10 +140,29 @@ def test_mistakes_are_named(index: Any, kind: type[Exception], message: str) -> 
         vg.tensor(X)[index]
 
 
-def test_a_mask_on_the_device_has_no_static_shape() -> None:
+def test_a_mask_on_the_device_is_counted_and_then_a_lookup() -> None:
     x = vg.tensor(X)
-    with pytest.raises(ShapeError, match=r"vg\.where.*x\.at\[mask\]\.set"):
-        x[x > 0]
+    for mask in (X > 0, X > 99, X[..., 0] > 0, np.ones(X.shape, bool)):
+        close(x[vg.tensor(mask)], X[mask])
+    close(x[:, vg.tensor(X[0] > 0)], X[:, X[0] > 0])
+    close(x[vg.tensor(X[:, :, 0] > 0), 1], X[X[:, :, 0] > 0, 1])
+    found = vg.grad(lambda x: (x[x > 0] ** 2).sum())(x)
+    close(found, np.where(X > 0, 2 * X, 0))
+    with pytest.raises(ShapeError, match=r"a mask of shape \(2,\) does not cover"):
+        x[vg.tensor([True, False])]
+    with pytest.raises(VkgradError):
+        vg.jit(lambda x: x[x > 0])(x)
+
+
+def test_nonzero() -> None:
+    for array in (X > 0, np.where(X > 0, X, 0), np.zeros((3, 2)), np.ones(5), np.zeros((0, 2))):
+        for found, wanted in zip(vg.nonzero(vg.tensor(array)), np.nonzero(array), strict=True):
+            close(found, wanted.astype("i4"))
+    with vg.counting() as counts:
+        (found,) = vg.nonzero(vg.tensor([0, 3, 0, 4]), size=3)
+    assert counts.flushes == 0 and found.tolist() == [1, 3, 3]
+    with pytest.raises(ShapeError, match="at least one axis"):
+        vg.nonzero(1.0)
 
 
 def test_tensors_do_not_change_in_place() -> None:

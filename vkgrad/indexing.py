@@ -1,7 +1,7 @@
 """`x[index]`: what NumPy's indexing means, taken apart into a slice, a reshape and a lookup.
 
-Integers, slices, `...` and None are views. Integer arrays are one lookup, however many there are. Masks are allowed
-where they are known when the graph is built, because the shape of the result depends on how many places hold. Writing
+Integers, slices, `...` and None are views. Integer arrays are one lookup, however many there are. The shape of what a
+mask selects depends on how many places hold: a mask on the device is read to count them, which flushes. Writing
 is in `vkgrad.updates`. This module must not know how views and lookups are computed.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vkgrad.errors import DTypeError, ShapeError
-from vkgrad.functions.lookup import as_index
+from vkgrad.functions.lookup import as_index, nonzero
 from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Shape
@@ -88,6 +88,10 @@ def parse(index: Any, shape: Shape) -> tuple[Region, Lookup | None]:
     return region, _lookup(arrays, integers, region.shape) if arrays else None
 
 
+def is_mask(entry: np.ndarray | Tensor) -> bool:
+    return entry.dtype.kind == "b" and entry.ndim > 0
+
+
 def _is_integer(entry: Any) -> bool:
     return isinstance(entry, int | np.integer) and not isinstance(entry, bool | np.bool_)
 
@@ -98,16 +102,13 @@ def _expanded(index: Any, shape: Shape) -> list[Any]:
     for entry in index if isinstance(index, tuple) else (index,):
         if isinstance(entry, list):
             entry = np.asarray(entry, np.int32 if not entry else None)
-        if isinstance(entry, bool | np.bool_) or (isinstance(entry, Tensor) and entry.dtype.kind == "b"):
-            raise ShapeError(
-                "indexing by a mask on the device has a shape that depends on values; use vg.where(mask, x, other), "
-                "x.at[mask].set(value), or a NumPy mask"
-            )
-        if isinstance(entry, np.ndarray) and entry.dtype.kind == "b":
+        if isinstance(entry, bool | np.bool_):
+            raise ShapeError("a single bool is no index; use vg.where(mask, x, other) or x.at[mask].set(value)")
+        if isinstance(entry, np.ndarray | Tensor) and is_mask(entry):
             axis = sum(e is not None for e in entries)
             if entry.shape != shape[axis : axis + entry.ndim]:
                 raise ShapeError(f"a mask of shape {entry.shape} does not cover axes {axis} on of shape {shape}")
-            entries.extend(np.nonzero(entry))
+            entries.extend(nonzero(entry) if isinstance(entry, Tensor) else np.nonzero(entry))
         elif entry is None or entry is Ellipsis or isinstance(entry, slice | Tensor | np.ndarray) or _is_integer(entry):
             entries.append(entry)
         else:

@@ -13,14 +13,18 @@ from typing import Any
 import numpy as np
 
 from vkgrad.errors import DTypeError, ShapeError
-from vkgrad.functions.elementwise import where
+from vkgrad.functions.creation import counter
+from vkgrad.functions.elementwise import minimum, where
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import int32
 from vkgrad.ops.indexed import along, gather, scatter
+from vkgrad.ops.scans import scan
+from vkgrad.ops.sorting import searchsorted
 from vkgrad.tensor import Operand, Tensor, derived, lift, method, tensor
 
 __all__ = [
-    "index_add", "scatter_add", "segment_max", "segment_min", "segment_prod", "segment_sum", "take", "take_along_axis",
+    "index_add", "nonzero", "scatter_add", "segment_max", "segment_min", "segment_prod", "segment_sum", "take",
+    "take_along_axis",
 ]  # fmt: skip
 
 
@@ -74,6 +78,34 @@ def take_along_axis(x: Operand, indices: Any, axis: int = -1) -> Tensor:
     lead = b.broadcast_shapes("take_along_axis", wide.shape[:-1], wanted.shape[:-1])
     node = along(b.expand(wide.node, (*lead, wide.shape[-1])), b.expand(wanted.node, (*lead, wanted.shape[-1])))
     return derived(node, x).moveaxis(-1, place)
+
+
+def nonzero(x: Operand, *, size: int | None = None) -> tuple[Tensor, ...]:
+    """Where x is not zero, in row-major order: for each axis of x, the coordinates of these places (int32).
+
+    Where `size` is given there are so many, the last repeated; else x is read to see how many there are.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> [axis.tolist() for axis in vg.nonzero(vg.tensor([[0, 1], [2, 3]]))]
+        [[0, 1, 1], [1, 0, 1]]
+    """
+    given = lift(x)
+    if given.ndim == 0:
+        raise ShapeError("nonzero: takes a tensor with at least one axis; use .reshape(1) first")
+    holds = (given if given.dtype.kind == "b" else given != 0).reshape(-1)
+    if given.size == 0:
+        return tuple(Tensor(b.constant(0, int32, (0,))) for _ in range(given.ndim))
+    seen = Tensor(scan(holds.astype(int32).node, "sum"))  # how many of them there are up to each place
+    count = seen[-1]
+    some = int(count) if size is None else size
+    wanted = minimum(counter(some) + 1, count)
+    places = Tensor(searchsorted(seen.node, wanted.node))
+    coordinates = []
+    for extent in reversed(given.shape):
+        coordinates.append(places % extent)
+        places = places // extent
+    return tuple(reversed(coordinates))
 
 
 def _sent(name: str, ids: Operand, data: Operand, extent: int, join: str) -> Tensor:
