@@ -85,10 +85,6 @@ def _numpy_inverse(order: Any) -> Any:
 
 
 # ---- how they run
-def _block(limits: DeviceLimits) -> int:
-    return SOFTWARE_BLOCK if limits.software else min(BLOCK, 2 * limits.max_invocations)
-
-
 def _sort_blocks(
     shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, *, size: int = 0, descending: bool
 ) -> Geometry:
@@ -99,7 +95,7 @@ def _sort_blocks(
     parameters = {"descending": descending, "capacity": 1 << max(size - 1, 1).bit_length()}
     if limits.software or size <= FEW:
         return Geometry(groups=-(-numbers["parts"] // 8), numbers=numbers, parameters={**parameters, "lanes": 1})
-    lanes = max(parameters["capacity"] // 2, 1)
+    lanes = min(parameters["capacity"] // 2, limits.max_invocations)
     return Geometry(
         groups=numbers["parts"], numbers=numbers, parameters={**parameters, "lanes": lanes},
         shared_bytes=parameters["capacity"] * (dtypes[0].size_bytes + 4),
