@@ -71,6 +71,21 @@ def test_layouts_and_types() -> None:
     assert vg.segment_sum(vg.zeros((0, 3)), vg.zeros((0,), vg.int32), 2).tolist() == [[0] * 3] * 2
 
 
+def test_indices_of_small_types_reach_places_beyond_their_range() -> None:
+    for dtype, last in (("u1", 255), ("i1", 127), ("i2", 300), ("u4", 299)):
+        index = np.array([0, last, last, 3] * 5, dtype)
+        table = vg.tensor(draw(400, 2))
+        close(vg.take(table, vg.tensor(index), 0), draw(400, 2)[index.astype(int)])
+        gradient = vg.grad(lambda t, i=index: vg.take(t, vg.tensor(i), 0).sum())(table)
+        close(gradient, expected("sum", index.astype(int), np.ones((20, 2), "f4"), 400))
+        rows = vg.take_along_axis(table.T, vg.tensor(np.stack([index, index])), 1)
+        close(rows, np.take_along_axis(draw(400, 2).T, np.stack([index, index]).astype(int), 1))
+        close(
+            vg.segment_sum(np.ones(4, "f4"), vg.tensor(index[:4]), 400),
+            expected("sum", index[:4].astype(int), np.ones(4, "f4"), 400),
+        )
+
+
 def test_index_add_and_scatter_add() -> None:
     x, source = draw(3, 4), draw(3, 6, seed=1)
     wanted = x.copy()

@@ -111,6 +111,7 @@ def nonzero(x: Operand, *, size: int | None = None) -> tuple[Tensor, ...]:
 def _sent(name: str, ids: Operand, data: Operand, extent: int, join: str) -> Tensor:
     """The rows of data joined by the number in `ids`."""
     values, index = lift(data), lift(ids)
+    index = index.astype(index.dtype.computed)
     if index.dtype.kind not in "iu":
         raise DTypeError(f"{name}: an index must be of integers, got {index.dtype.name}")
     if values.shape[: index.ndim] != index.shape:

@@ -68,7 +68,7 @@ def along(x: Node, index: Node, permutes: bool = False) -> Node:
     """
     lead, n = x.shape[:-1], x.shape[-1]
     rows, m = prod(lead), index.shape[-1]
-    place = b.reshape(index, (rows, m))
+    place = b.reshape(b.cast(index, index.dtype.computed), (rows, m))
     if rows > 1:
         inside = b.apply("logical_and", place >= 0, place < n)
         place = b.apply("where", inside, place + _firsts(rows, n, place.dtype), -1)
@@ -126,6 +126,7 @@ def scatter(values: Node, index: Node, extent: int, join: str = "sum") -> Node:
     `join`; what is sent out of range goes nowhere.
     """
     wide = b.cast(values, values.dtype.computed)  # types that are only stored are rounded once, at the end
+    index = b.cast(index, index.dtype.computed)  # and may not be able to count the places
     if index.shape[-1] <= FEW:
         return b.cast(_by_looking(wide, index, extent, join), values.dtype)
     return b.cast(b.build("scatter", wide, index, extent=extent, join=join, chunk=0), values.dtype)
