@@ -65,6 +65,18 @@ class Numbers:
         return [f"layout(constant_id = {i}) const int n{i} = 1;" for i in range(len(self.values))]
 
 
+# Ops whose literal zeros are kept from compilers. lavapipe takes x * 0, 0 / x and x + 0 for 0, 0 and x by whatever the
+# operand is, `precise` or not: wrong for infinities, NaN and the sign of zero.
+ARITHMETIC = frozenset(("add", "subtract", "multiply", "divide"))
+
+
+def opaque_zero(value: float, dtype: DType) -> str:
+    """0.0 or -0.0 in a way that no compiler sees through: no grid has 2**31 workgroups along an axis."""
+    sign = "0x80000000u" if math.copysign(1.0, value) < 0 else "0u"
+    bits = f"({sign} | gl_NumWorkGroups.x >> 31)"
+    return f"packDouble2x32(uvec2(0u, {bits}))" if dtype.name == "float64" else f"uintBitsToFloat({bits})"
+
+
 # Ops whose result is one of their operands, its negative or a whole number: nothing needs rounding.
 UNROUNDED = frozenset(
     ("where", "negative", "abs", "relu", "maximum", "minimum", "sign", "floor", "ceil", "trunc", "round")
@@ -82,6 +94,12 @@ class Expressions:
         self.kernel = kernel
         self.numbers = Numbers()
         self.packing = packing
+        self.kept_zeros = {
+            operand
+            for instruction in kernel.code
+            if isinstance(instruction, Compute) and instruction.op.name in ARITHMETIC
+            for operand in instruction.operands
+        }
 
     # ---- addresses
     def sum_of(self, role: tuple, form: Sequence[int], constant: int, coordinates: Mapping[int, str]) -> str:
@@ -148,6 +166,8 @@ class Expressions:
         layout: Layout | None = getattr(instruction, "layout", None)
         sums = parts if parts is not None else self.parts(index, layout, coordinates) if layout is not None else []
         match instruction:
+            case Literal() if index in self.kept_zeros and dtype.kind == "f" and instruction.value == 0:
+                return [self.define(name, dtype, opaque_zero(float(instruction.value), dtype))]
             case Literal():
                 return [self.define(name, dtype, literal(instruction.value, dtype))]
             case Index():
