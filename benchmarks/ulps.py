@@ -1,14 +1,16 @@
 """How far every function of floats is from the truth, in units in the last place, on the device at hand.
 
-    python -m benchmarks.ulps [--out FILE] [--per-decade N] [FUNCTION ...]
+    python -m benchmarks.ulps [--out FILE] [--blocks N] [FUNCTION ...]
 
-Points are drawn evenly over the logarithm of |x|, `per-decade` of them in each decade from 1e-6 to 1e6 on each side of
-0, fewer beyond, down to the smallest denormal and up to the largest number; more close to where a function is delicate
-(1 for log, the root of digamma); and the edges: zeros, infinities, NaN, the ends of the range and of the denormals.
+Points are drawn evenly over the logarithm of |x|. A block holds 100 of them in each decade from 1e-6 to 1e6, on each
+side of 0, fewer beyond, down to the smallest denormal and up to the largest number, more close to where a function is
+delicate (1 for log, the root of digamma); 100 blocks are measured. Then come the edges: zeros, infinities, NaN, the
+ends of the range and of the denormals.
 
 The truth about float32 is the op's meaning in double precision. That about float64 is the C library's 80-bit function,
-where NumPy has one, and otherwise mpmath with 30 digits at a tenth of the points. `tests/ops/test_ulps.py` holds both
-against mpmath. Results are kept in `bench_results/ulps`; `docs/generate.py` makes a table of them.
+where NumPy has one, and otherwise mpmath with 30 digits for a tenth of the blocks. Results are kept in
+`bench_results/ulps`, of which `docs/generate.py` makes a table; `tests/ops/test_ulps.py` holds the truth against mpmath
+and a block against the table.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ from vkgrad.ir.op import OPS
 from vkgrad.tensor import apply
 
 KEPT = Path(__file__).resolve().parents[1] / "bench_results" / "ulps"
-PER_DECADE = 10_000
+BLOCKS = 100
+PER_DECADE = 100  # in one block, on each side of 0
 Long = np.longdouble
 
 
@@ -87,51 +89,40 @@ def edges(dtype: np.dtype) -> np.ndarray:
     return np.concatenate([above, -above])
 
 
-@cache
-def points(name: str, dtype: np.dtype, per_decade: int = PER_DECADE) -> tuple[np.ndarray, ...]:
-    """The operands of every point, edges last; the same at every call."""
-    generator = np.random.Generator(np.random.Philox(zlib.crc32(f"{name} {dtype}".encode())))
+def points(name: str, dtype: np.dtype, block: int) -> tuple[np.ndarray, ...]:
+    """The operands of one block; the same at every call."""
+    generator = np.random.Generator(np.random.Philox([zlib.crc32(f"{name} {dtype}".encode()), block]))
     info = np.finfo(dtype)
-    lowest, highest = int(np.floor(np.log10(info.smallest_subnormal.astype(Long)))), int(np.ceil(np.log10(info.max)))
-    special = edges(dtype)
     if name in PAIRS:
-        return _pairs(name, generator, info, special, per_decade)
+        return _pairs(name, generator, info)
     domain = DOMAINS[name]
-    few = per_decade if domain.far else max(1, per_decade // 100)
-    if slow(name, dtype):
-        few, per_decade = max(1, few // 10), per_decade // 10
+    lowest, highest = int(np.floor(np.log10(info.smallest_subnormal.astype(Long)))), int(np.ceil(np.log10(info.max)))
     parts = [
-        _around(generator, info, -6, 6, per_decade), _around(generator, info, lowest, -6, max(1, per_decade // 100)),
-        _around(generator, info, 6, highest, max(1, few // 10)),
+        _around(generator, info, -6, 6, PER_DECADE), _around(generator, info, lowest, -6, 1),
+        _around(generator, info, 6, highest, PER_DECADE // 10 if domain.far else 1),
     ]  # fmt: skip
     for center in domain.delicate:
-        parts.append((center + _around(generator, info, -int(info.precision) - 1, 0, per_decade // 10)).astype(dtype))
+        near = _around(generator, info, -int(info.precision) - 1, 0, PER_DECADE // 10)
+        parts.append((center + near).astype(dtype))
     x = np.concatenate(parts)
-    x = x[(x >= domain.low) & (x <= domain.high)]
-    return (np.concatenate([x, special]).astype(dtype),)
+    return (x[(x >= domain.low) & (x <= domain.high)].astype(dtype),)
 
 
-def _pairs(name: str, generator: Any, info: Any, special: np.ndarray, per_decade: int) -> tuple[np.ndarray, ...]:
+def _pairs(name: str, generator: np.random.Generator, info: Any) -> tuple[np.ndarray, ...]:
     """Numbers of every size and ratio; for `pow` such that the results spread over the whole range."""
-    most = float(np.log10(info.max))
-    x = _around(generator, info, -6, 6, per_decade)
+    most = int(np.log10(info.max))
+    x = np.concatenate([_around(generator, info, -6, 6, PER_DECADE), _around(generator, info, -most, most, 5)])
     if name == "pow":
-        wide = _around(generator, info, int(-most), int(most), max(1, per_decade // 20))
-        near = (1 + _around(generator, info, -int(info.precision), -1, per_decade // 4)).astype(info.dtype)
-        x = np.concatenate([x, wide, near])
-        size = generator.uniform(np.log10(float(info.smallest_subnormal)) - 1, most + 0.2, x.size)
+        near = (1 + _around(generator, info, -int(info.precision), -1, PER_DECADE // 4)).astype(info.dtype)
+        x = np.concatenate([x, near])
+        size = generator.uniform(np.log10(info.smallest_subnormal.astype(Long)) - 1, most + 1.2, x.size)
         with np.errstate(all="ignore"):
             y = (size / np.log10(np.abs(x.astype(Long)))).astype(info.dtype)
         y = np.where(generator.random(x.size) < 0.2, np.round(np.clip(y, -1e6, 1e6)), y)
-        whole = y == np.round(y)
-        x = np.where(whole, x, np.abs(x))
-    else:
-        x = np.concatenate([x, _around(generator, info, int(-most), int(most), max(1, per_decade // 20))])
-        with np.errstate(all="ignore"):
-            y = (x * _around(generator, info, -12, 12, -(-x.size // 24))[: x.size]).astype(info.dtype)
-        y = np.where(np.isfinite(y), generator.permuted(y), 1)
-    grid = np.meshgrid(special, special)
-    return tuple(np.concatenate([a, g.ravel()]).astype(info.dtype) for a, g in zip((x, y), grid, strict=True))
+        return np.where(y == np.round(y), x, np.abs(x)), y
+    with np.errstate(all="ignore"):
+        y = (x * _around(generator, info, -12, 12, -(-x.size // 48))[: x.size]).astype(info.dtype)
+    return x, np.where(np.isfinite(y), generator.permuted(y), 1).astype(info.dtype)
 
 
 # ---- the truth
@@ -217,30 +208,29 @@ def compute(name: str, operands: Sequence[np.ndarray]) -> np.ndarray:
     return apply(name, *map(vg.tensor, operands), **ATTRIBUTES.get(name, {})).numpy()
 
 
-def measure(name: str, dtype: np.dtype, stride: int = 1, per_decade: int = PER_DECADE) -> dict[str, Any]:
-    """The largest distance over every `stride`-th point and all edges, and where it is.
+def measure(name: str, dtype: np.dtype, blocks: int = BLOCKS, compute: Callable = compute) -> dict[str, Any]:
+    """The largest distance over the first blocks and all edges, and where it is.
 
     Where the device flushes denormals, as Vulkan allows for float32, a result may also be 0, or what 0 gives.
     """
-    operands = points(name, dtype, per_decade)
-    edge = edges(dtype).size ** len(operands)
-    chosen = np.concatenate([np.arange(0, operands[0].size - edge, stride), np.arange(-edge, 0)])
-    operands = tuple(x[chosen] for x in operands)
+    if slow(name, dtype):
+        blocks = -(-blocks // 10)
+    special = edges(dtype)
+    corners = [g.ravel() for g in np.meshgrid(*[special] * (2 if name in PAIRS else 1))]
+    drawn = [points(name, dtype, block) for block in range(blocks)]
+    operands = [np.concatenate([*column, corner]) for *column, corner in zip(*drawn, corners, strict=True)]
     found = compute(name, operands)
     scale = np.where(operands[0] < 0, PARTS.get(name, 0.0), 0.0)
     off = distance(found, truth(name, operands), scale)
     if not keeps_denormals(dtype):
         tiny = np.finfo(dtype).tiny
-        flushed = tuple(np.where(np.abs(x) < tiny, np.copysign(dtype.type(0), x), x) for x in operands)
+        flushed = [np.where(np.abs(x) < tiny, np.copysign(dtype.type(0), x), x) for x in operands]
         expected = truth(name, flushed)
         off = np.minimum(off, distance(found, expected, scale))
         off = np.where((np.abs(expected) < tiny) & (np.abs(found) <= tiny), 0.0, off)
     at = int(np.argmax(off))
-    return {
-        "ulps": float(np.ceil(off[at] * 100) / 100),
-        "at": [repr(x[at].item()) for x in operands],
-        "points": len(found),
-    }
+    where = [repr(x[at].item()) for x in operands]
+    return {"ulps": float(np.ceil(off[at] * 100) / 100), "at": where, "points": len(found)}
 
 
 def driver() -> str:
@@ -257,23 +247,21 @@ def types() -> list[np.dtype]:
 
 
 def main() -> None:
+    if np.finfo(Long).nmant < 63:
+        raise SystemExit("this machine's long double has no more digits than its double: measure on another one")
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("functions", nargs="*", default=list(FUNCTIONS))
     parser.add_argument("--out", type=Path, help="where to write the results; else they are only printed")
-    parser.add_argument("--per-decade", type=int, default=PER_DECADE)
+    parser.add_argument("--blocks", type=int, default=BLOCKS)
     arguments = parser.parse_args()
-    results: dict[str, Any] = {
-        "driver": driver(),
-        "device": vg.default_device().name,
-        "per_decade": arguments.per_decade,
-    }
+    results: dict[str, Any] = {"driver": driver(), "device": vg.default_device().name, "blocks": arguments.blocks}
     results["commit"] = os.environ.get("VKGRAD_COMMIT", "")
     started = time.perf_counter()
     for dtype in types():
         table: dict[str, Any] = {}
         results[dtype.name] = {"denormals": "kept" if keeps_denormals(dtype) else "flushed", "functions": table}
         for name in arguments.functions:
-            table[name] = measure(name, dtype, per_decade=arguments.per_decade)
+            table[name] = measure(name, dtype, arguments.blocks)
             print(f"{dtype.name} {name:12} {table[name]['ulps']:10.2f}  at {', '.join(table[name]['at'])}", flush=True)
     print(f"{time.perf_counter() - started:.0f} s on {results['device']}")
     if arguments.out:

@@ -6,6 +6,7 @@ pages with what would be written, so they cannot go stale.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -63,7 +64,31 @@ def limitations() -> str:
     )
 
 
-PARTS: dict[str, Callable[[], str]] = {"switches": switches, "operations": operations, "limitations": limitations}
+DRIVERS = {"lavapipe": "lavapipe", "swiftshader": "SwiftShader", "nvidia-h200": "NVIDIA H200", "cpu": "`cpu`"}
+
+
+def ulps() -> str:
+    """The largest error of each function on each device, from `bench_results/ulps`."""
+    paths = {name: DOCS.parent / "bench_results" / "ulps" / f"{name}.json" for name in DRIVERS}
+    found = {name: json.loads(path.read_text()) for name, path in paths.items() if path.is_file()}
+    columns = [(dtype, name) for dtype in ("float32", "float64") for name in found if dtype in found[name]]
+    measured = [found[name][dtype]["functions"] for dtype, name in columns]
+    head = ["function", *(f"{dtype} {DRIVERS[name]}" for dtype, name in columns)]
+    rows = [[f"`{name}`", *(f"{column[name]['ulps']:.2f}" for column in measured)] for name in sorted(measured[0])]
+    points = sum(entry["points"] for column in measured for entry in column.values())
+    flushing = [DRIVERS[name] for name in found if found[name]["float32"]["denormals"] == "flushed"]
+    notes = (
+        f"{points:,} points in all. Denormals of float32 are taken for 0 by {', '.join(flushing) or 'none of these'}."
+    )
+    return f"{table(head, rows)}\n\n{notes}"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "switches": switches,
+    "operations": operations,
+    "limitations": limitations,
+    "ulps": ulps,
+}
 
 
 def filled(page: str) -> str:

@@ -114,7 +114,7 @@ precise double digamma_positive_double(double x) {
     return log_double(x) - (0.5lf * r + series);
 }
 
-// @function digamma_double needs digamma_positive_double sin_half_turns_double negative_double inf_double nan_double
+// @function digamma_double needs two_product digamma_positive_double sin_half_turns_double negative_double inf_double nan_double
 // For negative x by reflection (DLMF 5.5.4), with x first taken to |x| <= 1/2.
 precise double digamma_double(double x) {
     if (x > 0.0lf) return digamma_positive_double(x);
@@ -122,8 +122,11 @@ precise double digamma_double(double x) {
     if (!(x != floor(x))) return nan_double();
     if (x > -1e-9lf) return -1.0lf / x - 0.5772156649015329lf;
     precise double r = x - roundEven(x);
-    precise double cosine = sin_half_turns_double(0.5lf - abs(r));
-    return digamma_positive_double(1.0lf - x) - 3.141592653589793lf * cosine / sin_half_turns_double(r);
+    precise double cosine = sin_half_turns_double(0.5lf - abs(r)), sine = sin_half_turns_double(r);
+    precise double q = cosine / sine;
+    precise dvec2 back = two_product(q, sine), turned = two_product(q, 3.141592653589793lf);
+    turned.y = turned.y + q * 1.2246467991473532e-16lf + ((cosine - back.x) - back.y) / sine * 3.141592653589793lf;
+    return (digamma_positive_double(1.0lf - x) - turned.x) - turned.y;
 }
 
 // @function hurwitz_zeta_double

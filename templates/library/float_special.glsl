@@ -124,7 +124,7 @@ precise float digamma_positive_float(float x) {
     return log_float(x) - (0.5 * r + series);
 }
 
-// @function digamma_float needs digamma_positive_float sin_half_turns_float inf_float nan_float
+// @function digamma_float needs two_product_float digamma_positive_float sin_half_turns_float inf_float nan_float
 // For negative x by reflection (DLMF 5.5.4), with x first taken to |x| <= 1/2.
 precise float digamma_float(float x) {
     if (x > 0.0) return digamma_positive_float(x);
@@ -132,8 +132,11 @@ precise float digamma_float(float x) {
     if (!(x != floor(x))) return nan_float();
     if (x > -1e-9) return -1.0 / x - 0.577215665;
     precise float r = x - roundEven(x);
-    precise float cosine = sin_half_turns_float(0.5 - abs(r));
-    return digamma_positive_float(1.0 - x) - 3.14159265 * cosine / sin_half_turns_float(r);
+    precise float cosine = sin_half_turns_float(0.5 - abs(r)), sine = sin_half_turns_float(r);
+    precise float q = cosine / sine;
+    precise vec2 back = two_product_float(q, sine), turned = two_product_float(q, 3.14159274);
+    turned.y = turned.y - q * 8.74227766e-8 + ((cosine - back.x) - back.y) / sine * 3.14159274;
+    return (digamma_positive_float(1.0 - x) - turned.x) - turned.y;
 }
 
 // @function hurwitz_zeta_float

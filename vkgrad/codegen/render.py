@@ -95,7 +95,7 @@ def used_functions(text: str, overloads: Collection[str] = ()) -> list[str]:
 
 
 def overloads(dtypes: Iterable[DType]) -> list[str]:
-    """Which overloads of the blocks in functions.glsl values of these types need."""
+    """Which overloads of the blocks of the library values of these types need."""
     wide = {dtype.kind for dtype in dtypes if dtype.size_bytes == 8}
     return [name for name, kinds in (("double", "f"), ("int64", "iu")) if wide.intersection(kinds)]
 

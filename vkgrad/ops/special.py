@@ -28,13 +28,22 @@ _ERFC = (
     1.9259653052084912e-6, -9.5545543440319118e-7, -1.3032251122169458e-6, 1.3170686531171707e-7,
     3.7570649626323746e-7, -9.2884947719192787e-8,
 )  # fmt: skip
-# log(gamma(2 + e)) / e for -0.5 <= e <= 1; error 5e-18
-_LGAMMA = (
-    0.42278433509846714, 0.32246703342411313, -0.067352301053199169, 0.020580808427798785, -0.0073855510286063046,
-    0.0028905103300696476, -0.0011927539130581191, 0.00050966953930269059, -0.00022315475181409905,
-    9.9457347124568528e-5, -4.4926138920101723e-5, 2.0508215192615976e-5, -9.4409547786156822e-6,
-    4.3721098726508279e-6, -2.0316565230238338e-6, 9.5499279517102905e-7, -4.6501025558807902e-7,
-    2.2829018633119588e-7, -9.6862309432548583e-8, 2.7991665804291519e-8, -3.8371787729260946e-9,
+# lgamma(1 + e) / (e (e - 1)) for -0.3 <= e <= 0.5; error 2e-18
+_LGAMMA_ONE = (
+    0.5772156649015329, -0.2452513685225804, 0.15543426586395184, -0.1151465425638076, 0.09223900846458515,
+    -0.0773181685367194, 0.06673172827094029, -0.05877794100212905, 0.05255632215961096, -0.04754314242677573,
+    0.04341098066185953, -0.0399428285646893, 0.036987288198098024, -0.0344425123733608, 0.03225634529042908,
+    -0.030328716618042623, 0.028332718945359686, -0.02630280372095833, 0.02592508146627872, -0.028192330944683597,
+    0.02774326631566668, -0.018161636558206747, 0.0054283966455931434,
+)  # fmt: skip
+# lgamma(2 + e) / (e (e + 1)) for -0.5 <= e <= 1; error 3e-19
+_LGAMMA_TWO = (
+    0.42278433509846713, -0.10031730167435392, 0.032965000621155774, -0.012384192193371205, 0.004998641164701862,
+    -0.0021081308339636912, 0.000915376922103127, -0.00040570739717990365, 0.00018255264138526377,
+    -8.309513290348915e-05, 3.8168871698703404e-05, -1.7661605152121955e-05, 8.222235565371324e-06,
+    -3.847746126363096e-06, 1.8083238831664818e-06, -8.517044744252957e-07, 4.0183642984248583e-07,
+    -1.9262966754780493e-07, 9.569299673447421e-08, -4.6708936076567065e-08, 1.8979627704095772e-08,
+    -5.137281438824563e-09, 6.553681503756507e-10,
 )  # fmt: skip
 # digamma(x0 + e) / e for 1 <= x0 + e <= 2, where x0 is its root; error 3e-18
 _DIGAMMA_ROOT = (
@@ -113,29 +122,33 @@ def _turns_to_half(x: Any) -> Any:
     return x - np.round(x)
 
 
+def _lgamma_to_three(e: Any) -> Any:
+    """lgamma(1 + e) for -0.3 <= e <= 2: both roots are factors."""
+    one, f = np.clip(e, -0.3, 0.5), np.clip(e - 1, -0.5, 1.0)
+    near = one * (one - 1) * _polynomial(_LGAMMA_ONE, one)
+    return np.where(e == 0, 0.0, np.where(e < 0.5, near, f * (f + 1) * _polynomial(_LGAMMA_TWO, f)))
+
+
 def _lgamma_positive(x: Any) -> Any:
     z = np.minimum(x, 10.0)
-    # below 1.5: lgamma(x) = lgamma(x + 1) - log(x), arranged so that the argument of the polynomial is exact
-    low = np.where(x < 0.5, z, z - 1)
-    small = low * _polynomial(_LGAMMA, np.minimum(low, 1.0)) - np.log1p(low) - np.where(x < 0.5, np.log(z), 0.0)
+    small = _lgamma_to_three(z) - np.log(z)  # below 0.7: lgamma(x) = lgamma(x + 1) - log(x)
     product = np.ones_like(z)
     for _ in range(8):
         step = z > 3
         z = np.where(step, z - 1, z)
         product = np.where(step, product * z, product)
-    middle = (z - 2) * _polynomial(_LGAMMA, z - 2) + np.log(product)
+    middle = _lgamma_to_three(z - 1) + np.log(product)
     inverse = 1 / np.maximum(x, 8.0)
     series = sum(b / (2 * k * (2 * k - 1)) * inverse ** (2 * k - 1) for k, b in enumerate(_BERNOULLI, 1))
     far = x * (np.log(x) - 1) - 0.5 * np.log(x) + 0.5 * log(2 * pi) + series
-    return np.where(x < 1.5, small, np.where(x < 10, middle, np.where(np.isinf(x), x, far)))
+    return np.where(x < 0.7, small, np.where(x < 10, middle, np.where(np.isinf(x), x, far)))
 
 
 def _lgamma(x: Any) -> Any:
     away = np.abs(x)
-    near = np.maximum(x, -0.5)  # left of 0 by lgamma(x) = lgamma(x + 1) - log|x|, farther by reflection
-    small = near * _polynomial(_LGAMMA, np.minimum(near, 1.0)) - np.log1p(near) - np.log(away)
+    small = _lgamma_to_three(x) - np.log(away)  # left of 0 by the recurrence, farther by reflection
     reflected = log(pi) - np.log(away * np.abs(np.sin(pi * _turns_to_half(away)))) - _lgamma_positive(away)
-    left = np.where((x == np.round(x)) | np.isinf(x), np.inf, np.where(x > -0.5, small, reflected))
+    left = np.where((x == np.round(x)) | np.isinf(x), np.inf, np.where(x > -0.3, small, reflected))
     return np.where(x > 0, _lgamma_positive(x), np.where(np.isnan(x), x, left))
 
 
@@ -161,16 +174,17 @@ def _digamma(x: Any) -> Any:
 
 
 def _zeta(s: int, x: Any) -> Any:
-    """The Hurwitz zeta function, sum of (x + k)**-s over k >= 0, for x > 0 (DLMF 25.11.43)."""
-    total = np.zeros_like(x)
-    for _ in range(12):
-        total = np.where(x < 12, total + x**-s, total)
-        x = np.where(x < 12, x + 1, x)
-    total = total + x ** (1 - s) / (s - 1) + 0.5 * x**-s
+    """The Hurwitz zeta function, sum of (x + k)**-s over k >= 0, for x > 0 (DLMF 25.11.43). Small terms come first."""
+    steps = np.where(x < 12, np.ceil(12 - np.minimum(x, 12.0)), 0.0)
+    end = x + steps
     factor: float = s
+    series = 0.0
     for k, b in enumerate(_BERNOULLI, 1):
-        total = total + b / factorial(2 * k) * factor * x ** (1 - s - 2 * k)
+        series = series + b / factorial(2 * k) * factor * end ** (1 - 2 * k)
         factor *= (s + 2 * k - 1) * (s + 2 * k)
+    total = (end / (s - 1) + 0.5 + series) / end ** (s - 1) / end
+    for k in range(11, -1, -1):
+        total = np.where(k < steps, total + (1 / (x + k)) ** s, total)
     return total
 
 
