@@ -14,6 +14,7 @@ from tests.planned import plan_of, run
 from tests.reference import evaluate
 from tests.schedule.test_fuzz import Graphs
 from vkgrad import engine, optim
+from vkgrad.codegen.beside import beside_for
 from vkgrad.codegen.rows import Limits
 from vkgrad.codegen.stacked import stacking_for
 from vkgrad.ir.node import Node
@@ -101,9 +102,10 @@ def step_plan(kind: str, batch: int, stacking: Stacking | None) -> Plan:
     plans: list[Plan] = []
 
     def recorded(*arguments, **options):  # type: ignore[no-untyped-def]
-        options.update(width=WIDE, max_buffers=H200.max_buffers, stacking=stacking)
+        beside = stacking and beside_for(H200, lambda kernel: None)
+        options.update(width=WIDE, max_buffers=H200.max_buffers, stacking=stacking, beside=beside)
         plans.append(build_plan(*arguments, **options))
-        return build_plan(*arguments, **{**options, "width": None, "stacking": None, "max_buffers": 16})
+        return build_plan(*arguments, **{**options, "width": None, "stacking": None, "beside": None, "max_buffers": 16})
 
     model = LeNet5() if kind == "lenet" else mlp()
     step = vg.jit(sgd_step(model, optim.SGD(model, lr=0.1)))
@@ -135,7 +137,9 @@ def test_rows_that_take_long_stay_alone() -> None:
                 time_us(*one, stacking) < stacking.level_us for one in zip(dispatch.kernels, dispatch.axes, strict=True)
             )
     impatient = replace(stacking, level_us=0.01)
-    assert not any(isinstance(dispatch, Group) for dispatch in step_plan("mlp", 32, impatient).kernels)
+    assert not any(
+        isinstance(dispatch, Group) and dispatch.rows for dispatch in step_plan("mlp", 32, impatient).kernels
+    )
 
 
 def test_software_drivers_have_no_stacks() -> None:

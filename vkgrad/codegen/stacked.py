@@ -7,7 +7,7 @@ whoever chooses rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ RowOf = Callable[[Kernel], Row | None]  # None: as the table says
 
 MOST_THREADS, LEAST_THREADS = 512, 256
 MOST_OUTPUTS = 8  # sums of products that an invocation has under way at once
+LOADS = 24  # of operands that an invocation has under way at once: with one after the other, waiting is all it does
 # Bytes of shared memory: for sums of products that are joined, for other sums, and the least for rows handed on.
 JOINED_BYTES, SUMS_BYTES, LEAST_ROW_BYTES = 1 << 14, 1 << 13, 1 << 12
 
@@ -188,6 +189,7 @@ class Member(View):
         self.partial = "partial"
         most = MOST_OUTPUTS if self.lanes == 1 else min(MOST_OUTPUTS, JOINED_BYTES // (self.threads * dtype.size_bytes))
         self.outputs = max(1, min(most, -(-self.place_count // self.groups)))
+        self.steps = max(1, min(8, LOADS // self.outputs, kernel.terms // self.lanes))
         if self._is_dense_along_k():
             self.lane_step, self.own_step = 1, self.lanes
             self.lane, self.own = f"thread % {self.lanes}", f"thread / {self.lanes}"
@@ -234,7 +236,7 @@ class Member(View):
 
     def multiply_add(self, u: int) -> str:
         left, right = self.factors["left", u], self.factors["right", u]
-        return f"acc{u} = fma({left}, {right}, acc{u});" if self.is_float else f"acc{u} += {left} * {right};"
+        return f"fma({left}, {right}, acc{u})" if self.is_float else f"acc{u} + {left} * {right}"
 
     def finish(self) -> list[str]:
         """The epilogue of a sum, and its stores."""
@@ -247,11 +249,18 @@ class Member(View):
         return lines + self.stores_per_place()
 
 
+def _threads(group: Group, orders: Sequence[Order]) -> int:
+    """Invocations of a workgroup: what its largest member can use, and fewer where there are many rows anyway."""
+    most = MOST_THREADS if group.rows <= 2 * Stacking.at_once else LEAST_THREADS
+    busy = max(k.places // group.rows * order.lanes for k, order in zip(group.kernels, orders, strict=True))
+    return max(64, min(most, 1 << busy.bit_length() - 1), *(order.lanes for order in orders))
+
+
 def render_stack(group: Group, limits: Limits, row_of: RowOf) -> Shader:
     """The shader of a stack."""
     numbers = Numbers()
-    threads = MOST_THREADS if group.rows <= 2 * Stacking.at_once else LEAST_THREADS
     orders = [order_of(kernel, limits, row_of) or Order(1) for kernel in group.kernels]
+    threads = _threads(group, orders)
     members = [Member(group, number, order, threads, numbers) for number, order in enumerate(orders)]
     types = {
         kernel.slots[part.slot]: part.dtype.storage
