@@ -24,6 +24,7 @@ RowOf = Callable[[Kernel], Row | None]  # None: as the table says
 MOST_THREADS, LEAST_THREADS = 512, 256
 MOST_OUTPUTS = 8  # sums of products that an invocation has under way at once
 LOADS = 24  # of operands that an invocation has under way at once: with one after the other, waiting is all it does
+JOINED_AT_ONCE = 32  # partial sums that one invocation joins rather than wait for others to do half of it
 # Bytes of shared memory: for sums of products that are joined, for other sums, and the least for rows handed on.
 JOINED_BYTES, SUMS_BYTES, LEAST_ROW_BYTES = 1 << 14, 1 << 13, 1 << 12
 
@@ -140,7 +141,7 @@ class Member(View):
         else:
             while lanes > 1 and self.groups >= 2 * self.place_count:
                 self.groups //= 2
-        self.repeats = self.place_count > self.groups
+        self.repeats = self.place_count > self.groups * (self.outputs if self.is_product else 1)
 
     @property
     def view(self) -> View:
@@ -159,6 +160,48 @@ class Member(View):
             r["shared"] = f"sums_{r['type']}{self.sums.index(own)}"
             r["join_shared"] = r["join_shared"].replace(own, r["shared"])
         return found
+
+    @property
+    def joined_at_once(self) -> int:
+        """How many partial sums one invocation joins."""
+        return min(self.lanes, JOINED_AT_ONCE)
+
+    def join_sums(self, level: int, first: str) -> list[str]:
+        """Lines that set each sum of this level to what its partial sums, from `first` on, come to."""
+        lines: list[str] = []
+        for r in self.reductions(level):
+            instruction = self.kernel.code[int(r["name"][1:])]
+            assert isinstance(instruction, Reduce)
+            elements = [f"{r['shared']}[{first} + {lane}]" for lane in range(self.joined_at_once)]
+            made, total = self._in_halves(r["name"], instruction, elements)
+            lines += [*made, f"{r['name']} = {total};"]
+        return lines
+
+    def join_product(self, first: str) -> list[str]:
+        """Lines that define the sum of a product from its partial sums, from `first` on."""
+        reduce = self.kernel.code[self.reduce]
+        assert isinstance(reduce, Reduce)
+        count = self.joined_at_once if self.in_halves else self.lanes
+        elements = [f"{self.partial}[{first} + {lane * self.lane_step}]" for lane in range(count)]
+        if self.in_halves:
+            lines, total = self._in_halves(self.result, reduce, elements)
+        else:
+            lines, total = [], elements[0]
+            for number, element in enumerate(elements[1:]):
+                name = f"{self.result}_{number}"
+                lines.append(self.text.define(name, reduce.dtype, self.text.combine(reduce, total, element)))
+                total = name
+        return [*lines, self.text.define(self.result, reduce.dtype, total)]
+
+    def _in_halves(self, name: str, reduce: Reduce, elements: Sequence[str]) -> tuple[list[str], str]:
+        lines: list[str] = []
+        while len(elements) > 1:
+            half = len(elements) // 2
+            names = [f"{name}_{half}_{number}" for number in range(half)]
+            for made, x, y in zip(names, elements[:half], elements[half:], strict=True):
+                lines.append(self.text.define(made, reduce.dtype, self.text.combine(reduce, x, y)))
+            elements = names
+        return lines, elements[0]
 
     @property
     def sums(self) -> list[str]:

@@ -25,7 +25,8 @@ from vkgrad.schedule.rewrite import rewrite
 # trips over up to eight loops (some software drivers stop silently at 65,535 trips).
 LONGEST = 1 << 20
 
-
+# A sum that only loads wants so many times the invocations. H200, 2048x6x28x28 to 6 elements: 37 us by 65,536.
+LOADING = 4
 # Below this many multiply-adds a second kernel costs more than a busy device gains.
 WORTH_SPLITTING = 15 * 10**6
 # Tiles in which contractions are done: rows, columns, and µs for a term of one tile a processor. Then what a kernel
@@ -79,7 +80,9 @@ def _reduction(node: Node, width: Width) -> Node:
     axes = node.attributes["axes"]
     terms = prod(source.shape[axis] for axis in axes)
     axis = max(axes, key=lambda a: source.shape[a])
-    parts = _divisor(source.shape[axis], _parts(node.size, terms, width))
+    # Where all is loading, invocations with a load each under way are too few to keep memory busy.
+    busy = width._replace(invocations=width.invocations * LOADING)
+    parts = _divisor(source.shape[axis], _parts(node.size, terms, busy))
     if parts == 1 and terms > LONGEST:
         # No even cut: about the square root of the length, with a masked tail.
         parts = 1 << (source.shape[axis].bit_length() + 1) // 2
