@@ -80,9 +80,9 @@ def _reduction(node: Node, width: Width) -> Node:
     axes = node.attributes["axes"]
     terms = prod(source.shape[axis] for axis in axes)
     axis = max(axes, key=lambda a: source.shape[a])
-    # Where all is loading, invocations with a load each under way are too few to keep memory busy.
-    busy = width._replace(invocations=width.invocations * LOADING)
-    parts = _divisor(source.shape[axis], _parts(node.size, terms, busy))
+    # With only a load each under way, invocations that keep processors busy are too few to keep memory busy.
+    loading = width._replace(invocations=width.invocations * LOADING) if width.lanes > 1 else width
+    parts = _divisor(source.shape[axis], _parts(node.size, terms, loading))
     if parts == 1 and terms > LONGEST:
         # No even cut: about the square root of the length, with a masked tail.
         parts = 1 << (source.shape[axis].bit_length() + 1) // 2
