@@ -5,7 +5,7 @@ Importing it opens no device; the first value that is needed does.
 
 from typing import TYPE_CHECKING
 
-from vkgrad import data, fft, functions, indexing, nn, optim, random, testing, tree, updates
+from vkgrad import fft, functions, indexing, nn, optim, random, tree, updates
 from vkgrad.counters import counting, stats
 from vkgrad.custom_kernels import Geometry, custom_kernel
 from vkgrad.custom_rules import custom_vjp, stop_gradient
@@ -43,19 +43,32 @@ from vkgrad.mapping import vmap
 from vkgrad.precision import autocast
 from vkgrad.profile import profile
 from vkgrad.random import manual_seed
-from vkgrad.serialization import load, save
 from vkgrad.tensor import Tensor, asarray, eval, tensor
 
 if TYPE_CHECKING:
-    from vkgrad import viz
+    from vkgrad import data, testing, viz
+    from vkgrad.serialization import load, save
     from vkgrad.viz import to_networkx
 else:
+    # What many programs do without, and where it is: imported at its first use.
+    _LATER = {
+        "data": "data",
+        "testing": "testing",
+        "viz": "viz",
+        "to_networkx": "viz",  # networkx takes longer than all the rest
+        "load": "serialization",
+        "save": "serialization",
+    }
 
     def __getattr__(name: str) -> object:
-        """`viz` and `to_networkx` are imported at their first use, because networkx takes longer than all the rest."""
-        if name not in ("viz", "to_networkx"):
+        if name not in _LATER:
             raise AttributeError(f"module 'vkgrad' has no attribute {name!r}")
         from importlib import import_module
 
-        module = import_module("vkgrad.viz")
-        return module if name == "viz" else module.to_networkx
+        module = import_module(f"vkgrad.{_LATER[name]}")
+        found = module if name == _LATER[name] else getattr(module, name)
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATER})

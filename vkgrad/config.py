@@ -54,14 +54,15 @@ class Switch(Generic[T]):
         if instance is None:
             return self
         value: T
+        name = self.name
         overrides = _overrides.get()
-        if self.name in overrides:
-            value = overrides[self.name]
+        if overrides and name in overrides:
+            value = overrides[name]
         else:
             values = instance._values  # looked up once: `set` may replace it meanwhile
-            if self.name not in values:
-                values[self.name] = self.read(os.environ.get(self.variable, ""))
-            value = values[self.name]
+            if name not in values:
+                values[name] = self.read(os.environ.get(self.variable, ""))
+            value = values[name]
         return value
 
     def __set__(self, instance: Config, value: T) -> None:

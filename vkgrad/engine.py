@@ -314,9 +314,12 @@ def plan_for(
 
 
 def clear_caches() -> None:
-    """Forget plans and SPIR-V, in memory and on disk."""
+    """Forget plans, rendered shaders and SPIR-V, in memory and on disk."""
+    from vkgrad.codegen import rendered
+
     with lock:
         _plans.clear()
+        rendered.on_disk().clear()
         cache.clear()
 
 

@@ -18,7 +18,7 @@ from vkgrad.errors import DifferentiationError, DTypeError, ShapeError
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, bfloat16, dtype_of
 from vkgrad.ir.node import Node, walk
-from vkgrad.ir.op import Shape
+from vkgrad.ir.op import OPS, Op, Shape
 from vkgrad.ops.sources import LEAF
 from vkgrad.ops.views import alias, permute
 
@@ -39,7 +39,14 @@ def operator(function: Callable[[Any, Any], Tensor], swap: bool = False) -> Call
 
 
 def _binary(op: str, swap: bool = False) -> Callable[[Tensor, Any], Tensor]:
-    return operator(lambda x, y: apply(op, x, y), swap)
+    record = OPS[op]
+
+    def call(self: Tensor, other: Any) -> Tensor:
+        if not is_operand(other):
+            return NotImplemented
+        return apply(record, other, self) if swap else apply(record, self, other)
+
+    return call
 
 
 def _unary(op: str) -> Callable[[Tensor], Tensor]:
@@ -395,9 +402,13 @@ def derived(node: Node, *sources: object) -> Tensor:
     return Tensor(node, keeps_history=node.dtype.kind == "f" and history.must_keep(sources))
 
 
-def apply(op: str, *operands: Operand, **attributes: Any) -> Tensor:
+def apply(op: Op | str, *operands: Operand, **attributes: Any) -> Tensor:
     """An element-wise primitive on tensors, arrays and numbers, which take a common type and shape first."""
-    return derived(b.apply(op, *[operand(value) for value in operands], **attributes), *operands)
+    if engine.trace is None:  # nobody wants to know who looks at a tensor
+        nodes = [value._node if isinstance(value, Tensor) else operand(value) for value in operands]
+    else:
+        nodes = [operand(value) for value in operands]
+    return derived(b.apply(op, *nodes, **attributes), *operands)
 
 
 def lift(value: object) -> Tensor:

@@ -16,6 +16,7 @@ from vkgrad.bench.training import VkgradContender, VkgradEager, VkgradJit
 
 GUARDED_STEPS = 8
 READ_EVERY = 10  # steps between two losses read in the fed arm
+UNJITTED = ("pipelined", "host")  # arms in which the step is also taken without `vg.jit`
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,11 @@ class Proven:
 
 @dataclass(frozen=True)
 class Steps:
-    """The times of one case, by arm."""
+    """The times of one case, by arm: as a recorded step, and built and flushed anew each time."""
 
     proven: Proven
     arms: dict[str, Spread]
+    unjitted: dict[str, Spread]
 
     def gflop_s(self, arm: str) -> float:
         """Of the products of a step."""
@@ -64,20 +66,31 @@ def measured(case: Case, seconds: float = 0.5) -> Steps:
     Raises:
         Refused: a guard tripped, before or after.
     """
-    found = proven(case)
-    stopwatch = Stopwatch(found.contender)
-    arms = {arm: Spread.of(stopwatch.time(arm, seconds, READ_EVERY)) for arm in ARMS}
-    guards.finite_loss(found.contender.loss())
-    return Steps(found, arms)
+    found, anew = proven(case), proven(case, eager=True)
+    arms, unjitted = (
+        {arm: Spread.of(stopwatch.time(arm, seconds, READ_EVERY)) for arm in chosen}
+        for stopwatch, chosen in ((Stopwatch(found.contender), ARMS), (Stopwatch(anew.contender), UNJITTED))
+    )
+    for one in (found, anew):
+        guards.finite_loss(one.contender.loss())
+    return Steps(found, arms, unjitted)
 
 
 def table(found: Sequence[Steps], peaks: Peaks) -> str:
     """A line a case; the share of the peak is that of the pipelined arm's products."""
-    header = ["µs a step: median [p10-p90]", *ARMS, "dispatches", "levels", "GFLOP/s", "of peak"]
+    header = [
+        "µs a step: median [p10-p90]",
+        *ARMS,
+        *(f"un-jitted, {arm}" for arm in UNJITTED),
+        "dispatches",
+        "levels",
+        "GFLOP/s",
+        "of peak",
+    ]
     rows = [
         [
             str(steps.proven.case),
-            *(str(spread) for spread in steps.arms.values()),
+            *(str(spread) for spread in (*steps.arms.values(), *steps.unjitted.values())),
             str(steps.proven.placement["dispatches"]),
             str(steps.proven.placement["levels"]),
             f"{steps.gflop_s('pipelined'):.1f}",
@@ -90,15 +103,16 @@ def table(found: Sequence[Steps], peaks: Peaks) -> str:
 
 def as_lines(steps: Steps) -> Iterator[dict[str, Any]]:
     case, placement = steps.proven.case, steps.proven.placement
-    for arm, spread in steps.arms.items():
+    recorded = [("vkgrad_jit", arm, spread) for arm, spread in steps.arms.items()]
+    for contender, arm, spread in (*recorded, *(("vkgrad_eager", *item) for item in steps.unjitted.items())):
         yield {
             "model": case.model,
             "shape": [case.batch, *cases.INPUT_SHAPES[case.model]],
             "dtype": "float32",
-            "contender": "vkgrad_jit",
+            "contender": contender,
             "arm": arm,
             **({"read_every": READ_EVERY} if arm == "fed" else {}),
             **{name: placement[name] for name in ("rows", "dispatches", "levels")},
             **spread.fields(),
-            "gflop_s": round(steps.gflop_s(arm), 2),
+            "gflop_s": round(case.flops / spread.median_us / 1e3, 2),
         }

@@ -7,9 +7,7 @@ from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import jinja2
+from typing import TYPE_CHECKING, Any
 
 from vkgrad.codegen.elements import Packing, stored_type
 from vkgrad.codegen.expressions import Expressions, Numbers, closure, literal
@@ -17,6 +15,9 @@ from vkgrad.codegen.routine import geometry, variables
 from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size, mnk
 from vkgrad.ir.dtypes import DType
 from vkgrad.schedule.kernel import Call, Compute, Dispatch, Gather, Kernel, Literal, Load, Reduce, Store, parts
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ def template_folder() -> Path:
 
 @cache
 def environment() -> jinja2.Environment:
+    import jinja2  # a process whose shaders were all rendered before does without
+
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(template_folder()),
         undefined=jinja2.StrictUndefined,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from vkgrad.composites import composite
 from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functions.joining import padded
 from vkgrad.ir import build as b
@@ -125,6 +126,7 @@ def _with_bias(name: str, node: Node, bias: Operand | None, sources: Sequence[ob
     return out + added.reshape(-1, *(1 for _ in node.shape[2:]))
 
 
+@composite
 def conv1d(
     x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
     dilation: Sizes = 1, groups: int = 1,
@@ -133,6 +135,7 @@ def conv1d(
     return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, 1)
 
 
+@composite
 def conv2d(
     x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
     dilation: Sizes = 1, groups: int = 1,
@@ -151,6 +154,7 @@ def conv2d(
     return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, 2)
 
 
+@composite
 def conv3d(
     x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
     dilation: Sizes = 1, groups: int = 1,
@@ -162,6 +166,7 @@ def conv3d(
     return _convolution("conv3d", x, weight, bias, stride, padding, dilation, groups, 3)
 
 
+@composite
 def conv_transpose2d(
     x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes = 0,
     output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
@@ -235,6 +240,7 @@ def _max_pool(
     return derived(_reduced("max", windows, dimensions, ties="first"), image)
 
 
+@composite
 def max_pool1d(
     x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1
 ) -> Tensor:
@@ -242,6 +248,7 @@ def max_pool1d(
     return _max_pool("max_pool1d", x, kernel_size, stride, padding, dilation, 1)
 
 
+@composite
 def max_pool2d(
     x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1
 ) -> Tensor:
@@ -277,6 +284,7 @@ def _average_pool(
     return total / Tensor(_reduced("sum", counted, dimensions))
 
 
+@composite
 def avg_pool1d(
     x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
 ) -> Tensor:
@@ -284,6 +292,7 @@ def avg_pool1d(
     return _average_pool("avg_pool1d", x, kernel_size, stride, padding, count_include_pad, 1)
 
 
+@composite
 def avg_pool2d(
     x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
 ) -> Tensor:

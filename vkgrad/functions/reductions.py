@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from vkgrad.composites import composite
 from vkgrad.errors import ShapeError
 from vkgrad.functions.elementwise import abs as absolute
 from vkgrad.functions.elementwise import as_mask, exp, floating, isfinite, log, sqrt, where
@@ -142,6 +143,7 @@ def _argextreme(kind: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
 
 # ---- moments
 @method
+@composite
 @in_single
 def mean(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean; NaN over no elements. Integers become float32."""
@@ -150,6 +152,7 @@ def mean(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 @method
+@composite
 @in_single
 def var(x: Operand, axis: Axes = None, correction: float = 0, keepdims: bool = False) -> Tensor:
     """The mean squared distance from the mean, with `count - correction` as the divisor (1 for an unbiased estimate).
@@ -175,6 +178,7 @@ def _root(x: Tensor) -> Tensor:
 
 
 @method
+@composite
 @in_single
 def norm(x: Operand, ord: float = 2, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The vector norm (sum |x|**ord)**(1/ord) along `axis`; `ord` may be infinite or 0 (the number of nonzeros).
@@ -201,6 +205,7 @@ def _largest(x: Tensor, axis: Axes) -> Tensor:
 
 
 @method
+@composite
 @in_single
 def logsumexp(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))), without overflow."""
@@ -212,6 +217,7 @@ def logsumexp(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 @method
+@composite
 @in_single
 def softmax(x: Operand, axis: Axes = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along `axis`, without overflow."""
@@ -221,6 +227,7 @@ def softmax(x: Operand, axis: Axes = -1) -> Tensor:
 
 
 @method
+@composite
 @in_single
 def log_softmax(x: Operand, axis: Axes = -1) -> Tensor:
     """log(softmax(x)), without overflow and without losing small probabilities."""

@@ -9,6 +9,7 @@ an element type that some devices lack, at the moment it is built (the engine re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ class Joint(NamedTuple):
     dtypes: tuple[DType, ...]
     shape: Shape
     ruled: Ruled | None
+    is_alike: bool  # nodes of that type and shape already, as most are
 
 
 _ruled: dict[tuple, Ruled] = {}
@@ -182,7 +184,9 @@ def apply(op: Op | str, *operands: Operand, **attributes: Any) -> Node:
     """A primitive on operands that first take a common type and a common shape. Python scalars are weak."""
     record = OPS[op] if isinstance(op, str) else op
     key = (record, *[v.signature.type if isinstance(v, Node) else type(v) for v in operands])
-    dtypes, shape, ruled = _joint.get(key) or _join(key, record, operands)
+    dtypes, shape, ruled, is_alike = _joint.get(key) or _join(key, record, operands)
+    if is_alike and ruled is not None and not attributes:
+        return made(ruled, operands)  # type: ignore[arg-type]
     inputs = []
     for value, dtype in zip(operands, dtypes, strict=True):
         if not isinstance(value, Node):
@@ -196,7 +200,7 @@ def apply(op: Op | str, *operands: Operand, **attributes: Any) -> Node:
     if ruled is None:  # not said before, since it could have been an error
         node = build(record, *inputs)
         if node.op is record:
-            _remember(_joint, key, Joint(dtypes, shape, ruled_as(node)), MOST_RULED)
+            _remember(_joint, key, Joint(dtypes, shape, ruled_as(node), is_alike), MOST_RULED)
         return node
     return made(ruled, tuple(inputs))
 
@@ -221,7 +225,10 @@ def _join(key: tuple, record: Op, operands: Sequence[Operand]) -> Joint:
         for value, mask in zip(operands, is_mask, strict=True)
     )
     shape = broadcast_shapes(record.name, *(v.shape if isinstance(v, Node) else () for v in operands))
-    joint = Joint(dtypes, shape, None)
+    is_alike = all(
+        isinstance(v, Node) and v.shape == shape and v.dtype is dtype for v, dtype in zip(operands, dtypes, strict=True)
+    )
+    joint = Joint(dtypes, shape, None, is_alike)
     _remember(_joint, key, joint, MOST_RULED)
     return joint
 
@@ -230,14 +237,18 @@ def normalise_axes(name: str, axes: int | Sequence[int] | None, ndim: int) -> tu
     """Axes as sorted, distinct, non-negative integers; None means all."""
     if axes is None:
         return tuple(range(ndim))
-    wanted = (axes,) if isinstance(axes, (int, np.integer)) else tuple(axes)
+    return _normalised(name, (axes,) if isinstance(axes, (int, np.integer)) else tuple(axes), ndim)
+
+
+@lru_cache(maxsize=1024)
+def _normalised(name: str, axes: tuple[int, ...], ndim: int) -> tuple[int, ...]:
     out = []
-    for axis in wanted:
+    for axis in axes:
         if not -ndim <= axis < ndim:
             raise ShapeError(f"{name}: axis {axis} is out of range for {ndim} axes")
         out.append(int(axis) % ndim)
     if len(set(out)) != len(out):
-        raise ShapeError(f"{name}: an axis is named twice in {wanted}")
+        raise ShapeError(f"{name}: an axis is named twice in {axes}")
     return tuple(sorted(out))
 
 

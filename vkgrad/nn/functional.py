@@ -10,6 +10,7 @@ from typing import Any
 
 from vkgrad import functions as f
 from vkgrad import random
+from vkgrad.composites import composite
 from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functions import (
     avg_pool2d,
@@ -81,6 +82,7 @@ __all__ = [
 ]
 
 
+@composite
 def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     """x @ weight.T + bias.
 
@@ -102,6 +104,7 @@ def _beside(product: Tensor, bias: Any) -> Tensor:
     return added.astype(product.dtype) if for_product(added.dtype) else added
 
 
+@composite
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Tensor:
     """The sum over i and j of x1[i] * weight[o, i, j] * x2[j], plus bias[o].
 
@@ -157,6 +160,7 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -
     return f.where(kept, x * (1.0 / (1.0 - p)), 0.0)
 
 
+@composite
 @in_single
 def layer_norm(
     x: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
@@ -169,6 +173,7 @@ def layer_norm(
     return _scaled(y, weight, bias)
 
 
+@composite
 @in_single
 def rms_norm(x: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
     """Divide the last axes, of extents `normalized_shape`, by their root mean square, then scale them.
@@ -181,6 +186,7 @@ def rms_norm(x: Any, normalized_shape: int | Sequence[int], weight: Any = None, 
     return _scaled(x * f.rsqrt(f.mean(x * x, axis=axes, keepdims=True) + floor), weight, None)
 
 
+@composite
 @in_single
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Bring each group of channels of each example to mean 0 and variance 1, then scale and shift each channel.
@@ -198,6 +204,7 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     return _scaled(y, *(_per_channel(value, x.ndim) for value in (weight, bias)))
 
 
+@composite
 @in_single
 def batch_norm(x: Any, mean: Any, variance: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Subtract each channel's mean and divide by the root of its variance, then scale and shift it.

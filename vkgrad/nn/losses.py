@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from vkgrad import functions as f
+from vkgrad.composites import composite
 from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.ir.dtypes import int32
 from vkgrad.precision import single
 from vkgrad.tensor import Tensor, asarray
 
 
+@composite
 def cross_entropy(
     input: Any,
     target: Any,
@@ -63,6 +65,7 @@ def cross_entropy(
     )
 
 
+@composite
 def nll_loss(
     input: Any, target: Any, weight: Any = None, ignore_index: int | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -79,6 +82,7 @@ def nll_loss(
     return _label_loss("nll_loss", log_probabilities, target, axis, weight, ignore_index, reduction, 0.0)
 
 
+@composite
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The squared difference.
 
@@ -89,6 +93,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     return _reduced("mse_loss", (x - y) * (x - y), reduction)
 
 
+@composite
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The absolute difference; its derivative is 0 where there is none.
 
@@ -99,6 +104,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     return _reduced("l1_loss", f.abs(x - y), reduction)
 
 
+@composite
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Half the squared difference up to `delta`, and a straight line beyond.
 
@@ -114,6 +120,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return _reduced("huber_loss", values, reduction)
 
 
+@composite
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
 ) -> Tensor:
@@ -133,6 +140,7 @@ def binary_cross_entropy_with_logits(
     return _reduced("binary_cross_entropy_with_logits", values, reduction)
 
 
+@composite
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """The Kullback-Leibler divergence of the distribution `target` from the one whose logarithm is `input`.
 

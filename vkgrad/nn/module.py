@@ -7,7 +7,7 @@ are private state, such as dropout's counter. This module must not know any laye
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from vkgrad import engine
@@ -187,14 +187,23 @@ def _members(name: str, value: Any, inside: tuple[int, ...] = ()) -> Iterator[tu
     """Yield every tensor and module in `value`, by its dotted name, outermost first."""
     if isinstance(value, Tensor):
         yield name, value
-    elif isinstance(value, Module):
+        return
+    if isinstance(value, Module):
         yield name, value
-        if id(value) not in inside:  # a module may hold the one that holds it
-            for key, field in value._contents().items():
-                yield from _members(_joined(name, key), field, (*inside, id(value)))
+        if id(value) in inside:  # a module may hold the one that holds it
+            return
+        inside = (*inside, id(value))
+        items: Iterable[tuple[str, Any]] = value._contents().items()
     else:
-        for key, item in _items(value):
+        items = _items(value)
+    for key, item in items:
+        if isinstance(item, Tensor):  # most of what is no number
+            yield _joined(name, key), item
+        elif isinstance(item, _HOLDERS):
             yield from _members(_joined(name, key), item, inside)
+
+
+_HOLDERS = (Module, Mapping, list, tuple)
 
 
 def _own_members(module: Module) -> Iterator[tuple[str, Tensor | Module]]:

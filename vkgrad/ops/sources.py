@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from vkgrad.ir.dtypes import DType, dtype_of
-from vkgrad.ir.node import Node, make
+from vkgrad.ir.node import Node, Signature, node_of, signature_of
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, ZERO, Family, Op, Shape, register
 from vkgrad.ops.samples import Samples
 
@@ -24,8 +25,13 @@ LEAF = register(
 )  # fmt: skip
 
 
+@lru_cache(maxsize=1024)
+def _leaf_of(shape: Shape, dtype: DType) -> Signature:
+    return signature_of(LEAF, {}, shape, dtype)
+
+
 def leaf(shape: Shape, dtype: DType) -> Node:
-    return make(LEAF, (), {}, shape, dtype)
+    return node_of(_leaf_of(shape, dtype), ())
 
 
 CONSTANT = register(

@@ -50,6 +50,7 @@ class Optimizer:
         self.lr = lr
         self._shared = self.shared_state(widest)
         self._state = {name: self.state_of(p) for name, p in self.params.items()}
+        self._names = {id(p): name for name, p in self.params.items()}
 
     # ---- what a rule writes
     def shared_state(self, dtype: DType) -> State:
@@ -78,12 +79,12 @@ class Optimizer:
         Raises:
             ShapeError: the two do not belong together, or a tensor is not one of this optimiser's parameters.
         """
-        names = {id(p): name for name, p in self.params.items()}
         gradients: dict[str, Tensor] = {}
         for p, gradient in with_gradients(params, grads):
-            if id(p) not in names:
+            name = self._names.get(id(p))
+            if name is None:
                 raise ShapeError(f"update: a tensor of shape {p.shape} is not one that this optimiser was made with")
-            gradients[names[id(p)]] = gradient
+            gradients[name] = gradient
         self._step(gradients)
 
     def step(self) -> None:
@@ -105,9 +106,12 @@ class Optimizer:
     def _step(self, gradients: Mapping[str, Tensor]) -> None:
         with no_grad():
             shared = self.advanced(self._shared)
+            rates: dict[DType, Tensor] = {}
             for name, g in gradients.items():
                 p = self.params[name]
-                new, state = self.updated(p, g, self._state[name], shared, self._lr_tensor.astype(p.dtype))
+                if p.dtype not in rates:
+                    rates[p.dtype] = self._lr_tensor.astype(p.dtype)
+                new, state = self.updated(p, g, self._state[name], shared, rates[p.dtype])
                 p.assign(new)
                 _replace(self._state[name], state)
             _replace(self._shared, shared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vkgrad import tree
@@ -13,7 +13,7 @@ from vkgrad.tensor import Tensor
 def named_parameters(params: Any) -> dict[str, Tensor]:
     """The tensors of a module or of any nesting, each once, by their place in it."""
     found: dict[str, Tensor] = {}
-    for place, value in _places(params).items():
+    for place, value in _places(tree.leaves(_listed(params))).items():
         if not isinstance(value, Tensor):
             raise OptionError(f"an optimiser changes tensors; {place} is a {type(value).__name__}")
         if all(value is not other for other in found.values()):
@@ -29,22 +29,31 @@ def with_gradients(params: Any, grads: Any) -> Iterator[tuple[Tensor, Tensor]]:
     Raises:
         ShapeError: the nestings or the shapes differ.
     """
-    parameters, gradients = _places(params), _places(grads)
-    if parameters.keys() != gradients.keys():
-        differing = ", ".join(sorted(parameters.keys() ^ gradients.keys()))
-        raise ShapeError(f"update: parameters and gradients differ in {differing}; pass what grad was asked for")
-    for place, parameter in parameters.items():
-        gradient = gradients[place]
+    (leaves, form), (others, other) = tree.explored(_listed(params)), tree.explored(_listed(grads))
+    gradients = [leaf.value for leaf in others]
+    if form != other:
+        own, found = _places(leaves), _places(others)
+        if own.keys() != found.keys():
+            differing = ", ".join(sorted(own.keys() ^ found.keys()))
+            raise ShapeError(f"update: parameters and gradients differ in {differing}; pass what grad was asked for")
+        gradients = [found[place] for place in own]
+    for leaf, gradient in zip(leaves, gradients, strict=True):
+        parameter = leaf.value
         if gradient.shape != parameter.shape:
+            place = _readable(leaf.path)
             raise ShapeError(f"update: {place} has shape {parameter.shape}, its gradient {gradient.shape}")
         yield parameter, gradient
 
 
-def _places(nesting: Any) -> dict[str, Any]:
-    """The leaves of a nesting by place: `name` in a module or dict, `[0]` in a list, and both after one another."""
-    if not isinstance(nesting, Tensor | Mapping | list | tuple) and not tree.is_module(nesting):
-        nesting = list(nesting)  # a generator, such as model.parameters()
-    return {_readable(leaf.path): leaf.value for leaf in tree.leaves(nesting)}
+def _listed(nesting: Any) -> Any:
+    """A nesting as it is, or what a generator such as `model.parameters()` yields."""
+    is_nesting = isinstance(nesting, Tensor | Mapping | list | tuple) or tree.is_module(nesting)
+    return nesting if is_nesting else list(nesting)
+
+
+def _places(leaves: Iterable[tree.Leaf]) -> dict[str, Any]:
+    """Leaves by place: `name` in a module or dict, `[0]` in a list, and both after one another."""
+    return {_readable(leaf.path): leaf.value for leaf in leaves}
 
 
 def _readable(path: str) -> str:

@@ -24,6 +24,7 @@ import numpy as np
 from vkgrad.codegen import cache
 from vkgrad.codegen.beside import beside_for, render_beside
 from vkgrad.codegen.render import Shader, render
+from vkgrad.codegen.rendered import rendered
 from vkgrad.codegen.rows import Limits
 from vkgrad.codegen.stacked import render_stack, stacking_for
 from vkgrad.codegen.tune import Tuner
@@ -37,7 +38,7 @@ from vkgrad.ops.narrow import handed_out
 from vkgrad.runtime import _native
 from vkgrad.runtime.device import Job, Use
 from vkgrad.runtime.measure import measure
-from vkgrad.schedule.kernel import Dispatch, Group, Kernel
+from vkgrad.schedule.kernel import Dispatch, Group, Kernel, parts
 from vkgrad.schedule.plan import Plan
 from vkgrad.schedule.split import Width
 
@@ -194,10 +195,12 @@ class VulkanDevice:
         return Executable(plan, shaders, [self.pipelines[s.source, s.numbers] for s in shaders])
 
     def _shader(self, dispatch: Dispatch) -> Shader:
+        rows = [self.tuner.row(kernel) for kernel in parts(dispatch)]
+        names = [row.name if row else "" for row in rows]
         if isinstance(dispatch, Group):
-            rendered = render_stack if dispatch.rows else render_beside
-            return rendered(dispatch, self.limits, self.tuner.row)
-        return render(dispatch, self.limits, self.tuner.row(dispatch))
+            draw = render_stack if dispatch.rows else render_beside
+            return rendered(dispatch, self.limits, names, lambda: draw(dispatch, self.limits, self.tuner.row))
+        return rendered(dispatch, self.limits, names, lambda: render(dispatch, self.limits, rows[0]))
 
     def _check_sizes(self, plan: Plan) -> None:
         for buffer in plan.buffers:

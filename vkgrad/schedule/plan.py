@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from vkgrad.ir import program
 from vkgrad.ir.dtypes import DType
@@ -45,10 +46,7 @@ class PlanBuffer:
 
     @property
     def count(self) -> int:
-        n = 1
-        for extent in self.shape:
-            n *= extent
-        return n
+        return prod(self.shape)
 
     @property
     def size_bytes(self) -> int:
