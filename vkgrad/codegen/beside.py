@@ -8,6 +8,7 @@ function of its workgroup, and the dispatch is the ranges of workgroups of all o
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -23,7 +24,7 @@ THREADS = 256  # of a workgroup on a GPU
 LARGEST, LARGEST_IN_SOFTWARE = 1 << 22, 1 << 20
 
 _LOCAL_SIZE = re.compile(r"^layout\(local_size_x = (\d+)\) in;\n", re.M)
-_SHARED = re.compile(r"^shared \w+ (\w+)\[", re.M)
+_SHARED = re.compile(r"^shared (\w+) (\w+)\[(\d+)\];\n", re.M)
 
 
 def fitted(kernel: Kernel, limits: Limits, row_of: RowOf) -> tuple[Row, dict[str, Any], int] | None:
@@ -45,6 +46,10 @@ def fitted(kernel: Kernel, limits: Limits, row_of: RowOf) -> tuple[Row, dict[str
         if threads % lanes or (p["lanes_k"] > 1 and threads * p["tm"] * p["tn"] * 4 > limits.shared_bytes // 4):
             return None
         return row, {**p, "lanes_n": p["lanes_n"] * threads // lanes}, threads
+    if row.template == "contract_shared.comp.j2":
+        own = (p["bm"] // p["tm"]) * (p["bn"] // p["tn"]) * p["slices"]
+        shared_bytes = max(8 * p["bk"] * (p["bm"] + p["bn"] + 8), 4 * own * p["tm"] * p["tn"])
+        return (row, p, own) if own == threads and shared_bytes <= limits.shared_bytes // 2 else None
     return None
 
 
@@ -64,6 +69,7 @@ def render_beside(group: Group, limits: Limits, row_of: RowOf) -> Shader:
     cases: list[str] = []
     first = 0  # workgroup of the next member
     numbers, threads = Numbers(), 0
+    pool: dict[tuple[str, int], int] = {}  # shared memory: type and number -> elements
     names: list[str] = []
     for number, member in enumerate(group.kernels):
         found = fitted(member, limits, row_of)
@@ -73,7 +79,7 @@ def render_beside(group: Group, limits: Limits, row_of: RowOf) -> Shader:
         view = View(kernel, limits.packing)
         view.text.numbers = MemberNumbers(numbers, number)
         body = environment().get_template(row.template).render(view=view, kernel=kernel, **parameters)
-        functions.append(_as_function(body, number, threads))
+        functions.append(_as_function(body, number, threads, pool))
         start = numbers.name(("first workgroup", number), first) if first else "0"
         first += row.groups(kernel, parameters)
         end = numbers.name(("end", number), first)
@@ -83,6 +89,7 @@ def render_beside(group: Group, limits: Limits, row_of: RowOf) -> Shader:
     width = numbers.name(("grid width",), groups[0])
     lines = [
         f"layout(local_size_x = {threads}) in;",
+        *(f"shared {glsl} shared_{glsl}{place}[{size}];" for (glsl, place), size in pool.items()),
         *functions,
         "void main() {",
         f"    int workgroup = int(gl_WorkGroupID.y * {width} + gl_WorkGroupID.x);",
@@ -93,11 +100,15 @@ def render_beside(group: Group, limits: Limits, row_of: RowOf) -> Shader:
     return shader_of(group, "\n".join(lines), limits.packing, numbers, groups, "beside", parameters_of)
 
 
-def _as_function(body: str, number: int, threads: int) -> str:
-    """A template's shader as a function of the workgroup, with shared memory of its own name."""
+def _as_function(body: str, number: int, threads: int, pool: dict[tuple[str, int], int]) -> str:
+    """A template's shader as a function of the workgroup; its shared memory is that of all, one at a time."""
     (local,) = _LOCAL_SIZE.findall(body)
     assert int(local) == threads, f"a member has workgroups of {local}, and the dispatch of {threads}"
-    text = _LOCAL_SIZE.sub("", body)
-    for name in _SHARED.findall(text):
-        text = re.sub(rf"\b{name}\b", f"{name}_{number}", text)
+    text = _SHARED.sub("", _LOCAL_SIZE.sub("", body))
+    count: Counter[str] = Counter()
+    for glsl, name, size in _SHARED.findall(body):
+        place = (glsl, count[glsl])
+        count[glsl] += 1
+        pool[place] = max(pool.get(place, 0), int(size))
+        text = re.sub(rf"\b{name}\b", f"shared_{glsl}{place[1]}", text)
     return text.replace("void main()", f"void member{number}(uvec2 workgroup)").replace("gl_WorkGroupID", "workgroup")
