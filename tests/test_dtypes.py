@@ -14,7 +14,7 @@ from tests.ops.op_cases import ATTRIBUTES, ELEMENTWISE, operand_dtypes, takes
 from tests.tolerances import ulps_of
 from vkgrad import engine
 from vkgrad.config import config
-from vkgrad.errors import UnsupportedError
+from vkgrad.errors import DTypeError, UnsupportedError
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import ANY, DTYPES, DType
 from vkgrad.ir.op import Op
@@ -191,6 +191,27 @@ def test_sums_and_products_are_added_up_in_single_precision(device: Any, dtype: 
 
 @pytest.mark.device
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_convolutions_of_halves_take_no_more_kernels(device: Any, dtype: DType) -> None:
+    """Padding and windows stay views of what is stored: the widened operands are never in memory."""
+    generator = np.random.default_rng(4)
+    x, w = (narrowed(generator.normal(size=shape), dtype) for shape in ((2, 3, 8, 8), (4, 3, 3, 3)))
+
+    def convolved(kind: DType) -> tuple[vg.Tensor, vg.Tensor]:
+        image, kernel = vg.tensor(x, kind), vg.tensor(w, kind)
+        function = lambda w: vg.conv2d(vg.relu(image * 2) * image, w, padding=1)  # noqa: E731
+        return function(kernel), vg.grad(lambda w: vg.sum(function(w), dtype=vg.float32))(kernel)
+
+    halves, singles = convolved(dtype), convolved(vg.float32)
+    plans = [vg.plan(*results) for results in (halves, singles)]
+    assert len(plans[0].kernels) == len(plans[1].kernels)
+    for half, single in zip(halves, singles, strict=True):
+        assert half.dtype is dtype
+        largest = np.abs(single.numpy()).max()
+        np.testing.assert_allclose(half.numpy(), single.numpy(), rtol=0, atol=2 * largest * vg.finfo(dtype).eps)
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_seventy_thousand_ties_share_one_gradient(dtype: DType) -> None:
     shares = vg.grad(lambda x: x.max())(vg.ones(70_000, dtype)).numpy().astype(np.float64)
     assert abs(shares.sum() - 1) < 0.01 and np.all(shares == shares[0])
@@ -244,6 +265,22 @@ def test_what_the_device_lacks_is_refused_by_the_name_of_the_feature(monkeypatch
             vg.tensor(np.arange(3, dtype=np.int32)).astype(vg.uint64)
         with pytest.raises(UnsupportedError, match=r"float64.*shaderFloat64.*float32"):
             vg.tensor(np.ones(3)) * 2
+
+
+# ---- recorded steps
+@pytest.mark.device
+@pytest.mark.parametrize("name", ["float16", "int8", "uint16", "bool"])
+@pytest.mark.parametrize("count", [1, 3, 257])
+def test_a_recorded_step_takes_arrays_of_any_type(device: Any, name: str, count: int) -> None:
+    step = vg.jit(lambda x: vg.where(x == 0, x, x))
+    for turn in range(4):
+        x = (np.arange(count) + turn).astype(name)
+        np.testing.assert_array_equal(step(x).numpy(), x)
+
+
+def test_finite_differences_of_halves_are_refused() -> None:
+    with pytest.raises(DTypeError, match="check_grads: finite differences of float16"):
+        vg.testing.check_grads(lambda x: x * x, vg.ones(2, vg.float16))
 
 
 # ---- gradients

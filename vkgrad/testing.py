@@ -14,7 +14,7 @@ import numpy as np
 
 from vkgrad import engine, tree
 from vkgrad.counters import counting
-from vkgrad.errors import DifferentiationError, OptionError, UnsupportedError
+from vkgrad.errors import DifferentiationError, DTypeError, OptionError, UnsupportedError
 from vkgrad.functional import jvp, linearize, vjp
 from vkgrad.tensor import Tensor, is_operand, lift, tensor
 
@@ -96,6 +96,12 @@ def check_grads(
         outputs = [leaf.value for leaf in tree.leaves(f(*form.unflatten(filled)))]
         return [y for y in outputs if isinstance(y, Tensor) and y.dtype.kind == "f"]
 
+    for i in moving:
+        if values[i].dtype.narrow:
+            raise DTypeError(
+                f"check_grads: finite differences of {values[i].dtype.name} show its rounding, not a gradient; "
+                "check the function in float32 or float64"
+            )
     floats = [values[i].numpy() for i in moving]
     coarsest = max((ACCURACY[values[i].dtype.name] for i in moving), key=lambda accuracy: accuracy.step)
     check = _Check(

@@ -175,7 +175,8 @@ class Fuser:
             if reader in seen:
                 continue
             seen.add(reader)
-            if reader.op.family is Family.VIEW and reader not in self.targets:
+            widens = reader.is_op("cast") and reader.inputs[0].dtype.narrow and not reader.dtype.narrow
+            if (reader.op.family is Family.VIEW or widens) and reader not in self.targets:
                 stack.extend(self.readers[reader])
             elif reader.op.family is Family.CONTRACTION:
                 contractions += 1

@@ -14,6 +14,7 @@ from vkgrad.ir.dtypes import int32
 from vkgrad.ir.layout import Layout, collapse
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import OPS, Family
+from vkgrad.ir.rounding import rounded
 from vkgrad.ops.contraction import extents_of, summed_labels
 from vkgrad.schedule.chains import Chain, Open, Step, prune, through
 from vkgrad.schedule.cluster import Cluster
@@ -230,7 +231,8 @@ class Lowering:
     def _emit_pad(self, node: Node, chain: Chain | None, value: int) -> int:
         """Mask a value; where a load below has the very same guards, its own check does it."""
         fill: Any = node.attributes["value"]
-        fill = bool(fill) if node.dtype.kind == "b" else int(fill) if node.dtype.kind in "iu" else float(fill)
+        kind = node.dtype.kind
+        fill = bool(fill) if kind == "b" else int(fill) if kind in "iu" else rounded(float(fill), node.dtype)
         base = Layout.contiguous(node.inputs[0].shape)
         mask = self.layout(base, self._under(node, chain))
         if not mask.guards:
@@ -239,6 +241,10 @@ class Lowering:
         below = self.listed[value]
         if isinstance(below, Load) and {_condition(g) for g in below.layout.guards} == wanted:
             return self._add(replace(below, fill=fill))
+        if isinstance(below, Compute) and below.op.name == "cast" and fill == 0:
+            under = self.listed[below.operands[0]]
+            if isinstance(under, Load) and under.fill == 0 and {_condition(g) for g in under.layout.guards} == wanted:
+                return value
         if self.product and isinstance(below, Compute) and below.operands == self.product and fill == 0:
             for side in below.operands:
                 operand = self.listed[side]

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from math import copysign, inf, prod
 
 from vkgrad.ir import build as b
+from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node, consumers, rebuilt, walk
 from vkgrad.ir.op import Family
+from vkgrad.ir.rounding import rounded
 from vkgrad.ops.views import permute
 
 
@@ -81,6 +83,8 @@ def _simplified(node: Node, has_value: Callable[[Node], bool]) -> Node:
         return node
     if name == "alias":
         return node.inputs[0]
+    if name == "cast" and node.inputs[0].dtype.narrow and not node.dtype.narrow:
+        return _widened(node.inputs[0], node.dtype, has_value)
     if node.op.family is Family.VIEW:
         return _view(node)
     if node.op.family is Family.REDUCTION:
@@ -102,6 +106,20 @@ def _simplified(node: Node, has_value: Callable[[Node], bool]) -> Node:
             infinite = b.constant(copysign(inf, float(literals[1])), node.dtype, node.shape)
             return b.build("multiply", node.inputs[0], infinite)
     return node
+
+
+def _widened(node: Node, dtype: DType, has_value: Callable[[Node], bool]) -> Node:
+    """The cast of `node`, a type that is only stored, to a wider one; of a view, the view of such a cast.
+
+    Sums and products widen their operands. Between them and the padding and windows that they read, the cast would be
+    as large as all windows, and look like something to compute once and keep.
+    """
+    if node.op.family is not Family.VIEW or has_value(node):
+        return b.cast(node, dtype)
+    attributes = dict(node.attributes)
+    if node.is_op("pad") and node.dtype.kind == "f":
+        attributes["value"] = rounded(float(attributes["value"]), node.dtype)
+    return b.build(node.op, _widened(node.inputs[0], dtype, has_value), **attributes)
 
 
 def _folded(node: Node, literals: Sequence[float | int | bool | None]) -> Node:
