@@ -14,7 +14,9 @@ import pytest
 from vkgrad import engine
 from vkgrad.cli import doctor, info, main, probes
 from vkgrad.codegen import cache, compilers, render
+from vkgrad.codegen.rows import Limits
 from vkgrad.config import SWITCHES, config
+from vkgrad.ir.dtypes import DType
 
 NO_DRIVER = {"VK_DRIVER_FILES": "/nonexistent.json", "VK_ICD_FILENAMES": "/nonexistent.json"}
 
@@ -141,6 +143,22 @@ def test_layer_in_the_environment_is_a_warning(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.device
+def test_info_says_how_each_type_is_held() -> None:
+    class Small:
+        kind = "vulkan"
+        limits = Limits(software=True, packing=frozenset((1,)))
+
+        def lacks(self, dtype: DType) -> str | None:
+            return "it lacks the feature shaderInt64" if dtype.name == "int64" else None
+
+    types = info.element_types(Small())
+    assert types["float32"] == "computed" and types["float16"] == "stored, computed in float32"
+    assert types["int8"] == "stored in packed words, computed in int32"
+    assert types["int64"] == "not here: it lacks the feature shaderInt64"
+    entry = {"m": 16, "n": 8, "k": 16, "a": "f16", "b": "f16", "c": "f32", "d": "f32", "scope": "subgroup"}
+    assert info.matrix_shapes([entry]) == {"f16 x f16 + f32 -> f32, subgroup": ["16x8x16"]}
+
+
 def test_info_as_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -14,6 +14,7 @@ from vkgrad.cli.caches import in_words
 from vkgrad.cli.versions import version_of
 from vkgrad.config import config
 from vkgrad.errors import VkgradError
+from vkgrad.ir.dtypes import DTYPES
 
 # What a device's type is in words. Software Vulkan is never called a GPU.
 TYPES = {
@@ -46,6 +47,31 @@ def chosen_device() -> tuple[Any, str]:
             return None, str(error)
 
 
+def element_types(device: Any) -> dict[str, str]:
+    """How the device holds and computes each element type, in words."""
+    packing = device.limits.packing if device.kind == "vulkan" else ()
+    found = {}
+    for name, dtype in DTYPES.items():
+        if reason := device.lacks(dtype):
+            found[name] = f"not here: {reason}"
+        elif not dtype.narrow:
+            found[name] = "computed"
+        else:
+            found[name] = (
+                f"stored{' in packed words' * (dtype.size_bytes in packing)}, computed in {dtype.computed.name}"
+            )
+    return found
+
+
+def matrix_shapes(entries: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Shapes of cooperative matrices (M x N x K) by the types of factors and sum."""
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        types = f"{entry['a']} x {entry['b']} + {entry['c']} -> {entry['d']}, {entry['scope']}"
+        found.setdefault(types, []).append(f"{entry['m']}x{entry['n']}x{entry['k']}")
+    return found
+
+
 def facts() -> dict[str, Any]:
     """All that `info` shows, as data."""
     listed, none_because = vulkan_devices()
@@ -56,6 +82,7 @@ def facts() -> dict[str, Any]:
         "devices": [{**entry, "means": TYPES.get(entry["type"], entry["type"])} for entry in listed],
         "no_devices_because": none_because,
         "chosen": device and {"name": device.name, "kind": device.kind, **details},
+        "element_types": element_types(device) if device else {},
         "not_opened_because": not_opened_because,
         "switches": [row._asdict() for row in config.describe()],
     }
@@ -88,6 +115,9 @@ def as_lines(found: dict[str, Any]) -> Iterator[str]:
 
     chosen = found["chosen"]
     yield f"\nchosen: {chosen['name'] if chosen else found['not_opened_because']}"
+    if chosen:
+        yield "  element types"
+        yield from _columns([(f"  {name}", how) for name, how in found["element_types"].items()])
     if chosen and chosen["kind"] == "vulkan":
         yield from _about(chosen)
 
@@ -105,6 +135,8 @@ def _about(chosen: dict[str, Any]) -> Iterator[str]:
     for title, wanted in (("has", True), ("lacks", False)):
         yield f"    {title}: " + (", ".join(name for name, has in features.items() if has is wanted) or "nothing")
     yield f"    cooperative matrices: {len(chosen['cooperative_matrices'])} shapes"
+    for types, shapes in matrix_shapes(chosen["cooperative_matrices"]).items():
+        yield f"      {types}: {', '.join(shapes)}"
     yield f"    extensions in use: {', '.join(chosen['extensions']) or 'none'}"
     yield "  memory"
     for kind, index in chosen["memory_kinds"].items():

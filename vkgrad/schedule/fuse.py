@@ -138,6 +138,12 @@ class Fuser:
         self.loads[node], self.cost[node] = merged, cost
         if self._wanted_in_memory(node, cost):
             self.house(node)
+        elif self.fusing and node.is_op("cast") and node.dtype.narrow:
+            # A sum of halves is rounded where it is made: whoever reads it from memory then reads half as much.
+            (source,) = node.inputs
+            cluster = self.home.get(source) if source.op.family in (Family.REDUCTION, Family.CONTRACTION) else None
+            if cluster is not None and self._fits(node, merged, node.shape, cluster):
+                self._join(node, cluster, merged)
 
     def _visit_gather(self, node: Node) -> None:
         x, index = node.inputs
