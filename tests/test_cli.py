@@ -142,7 +142,6 @@ def test_layer_in_the_environment_is_a_warning(monkeypatch: pytest.MonkeyPatch) 
     assert [finding.state for finding in doctor.layers()] == ["warning"]
 
 
-@pytest.mark.device
 def test_info_says_how_each_type_is_held() -> None:
     class Small:
         kind = "vulkan"
@@ -159,6 +158,7 @@ def test_info_says_how_each_type_is_held() -> None:
     assert info.matrix_shapes([entry]) == {"f16 x f16 + f32 -> f32, subgroup": ["16x8x16"]}
 
 
+@pytest.mark.device
 def test_info_as_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

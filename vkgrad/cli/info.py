@@ -57,9 +57,8 @@ def element_types(device: Any) -> dict[str, str]:
         elif not dtype.narrow:
             found[name] = "computed"
         else:
-            found[name] = (
-                f"stored{' in packed words' * (dtype.size_bytes in packing)}, computed in {dtype.computed.name}"
-            )
+            where = " in packed words" if dtype.size_bytes in packing else ""
+            found[name] = f"stored{where}, computed in {dtype.computed.name}"
     return found
 
 
