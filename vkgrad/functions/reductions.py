@@ -45,7 +45,7 @@ def _count(name: str, shape: Shape, axis: Axes) -> int:
     return math.prod(shape[a] for a in b.normalise_axes(name, axis, len(shape)))
 
 
-def _numbers(x: Any) -> Tensor:
+def as_terms(x: Any) -> Tensor:
     """`x` as sums take it: a mask counts as 0 and 1, and small integers have the default type of their kind."""
     x = single(lift(x))
     if x.dtype.kind == "b":
@@ -59,13 +59,13 @@ def sum(x: Operand, axis: Axes = None, keepdims: bool = False, dtype: Any = None
 
     Halves are added up in float32 and rounded once; with `dtype=vg.float32` they are not rounded.
     """
-    return _reduce("sum", _numbers(x) if dtype is None else lift(x).astype(dtype), axis, keepdims)
+    return _reduce("sum", as_terms(x) if dtype is None else lift(x).astype(dtype), axis, keepdims)
 
 
 @method
 def prod(x: Operand, axis: Axes = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
     """The product. Its gradient is right with any number of zeros."""
-    return _reduce("prod", _numbers(x) if dtype is None else lift(x).astype(dtype), axis, keepdims)
+    return _reduce("prod", as_terms(x) if dtype is None else lift(x).astype(dtype), axis, keepdims)
 
 
 @method

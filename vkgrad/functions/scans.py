@@ -11,6 +11,7 @@ from typing import Any
 from vkgrad.errors import ShapeError
 from vkgrad.functions.elementwise import exp, isfinite, log, where
 from vkgrad.functions.joining import concat
+from vkgrad.functions.reductions import as_terms
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import float32, int32, promote
 from vkgrad.ops import scans
@@ -22,11 +23,18 @@ __all__ = [
 ]  # fmt: skip
 
 
+ADDING = ("cumsum", "cumprod", "cumulative_sum", "cumulative_prod")
+
+
 def _arranged(name: str, x: Operand, axis: int | None, dtype: Any = None) -> tuple[Tensor, int]:
     """x as numbers, flattened where there is no axis, and the axis."""
     numbers = lift(x)
-    numbers = numbers.astype(int32) if numbers.dtype.kind == "b" else numbers
-    numbers = numbers if dtype is None else numbers.astype(dtype)
+    if dtype is not None:
+        numbers = numbers.astype(dtype)
+    elif name in ADDING:
+        numbers = as_terms(numbers)
+    elif numbers.dtype.kind == "b":
+        numbers = numbers.astype(int32)
     if axis is None:
         return numbers.reshape(-1), 0
     return numbers, b.normalise_axes(name, axis, numbers.ndim)[0]
