@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from vkgrad.schedule.kernel import Dispatch, Group, Kernel
+from vkgrad.schedule.kernel import Dispatch, Group, Kernel, parts
 
-MOST_MEMBERS = 16  # code of one shader: more takes long to compile
+# Members, and instructions of all of them, in one shader: more takes long to compile.
+MOST_MEMBERS, MOST_CODE = 16, 600
 
 
 def side_by_side(
@@ -24,7 +25,8 @@ def side_by_side(
         if place is not None:
             members = out[place][0]
             buffers = {buffer for member in (*members, dispatch) for buffer in member.slots}
-            if len(buffers) <= max_buffers and len(members) < MOST_MEMBERS:
+            code = sum(len(kernel.code) for member in (*members, dispatch) for kernel in parts(member))
+            if len(buffers) <= max_buffers and len(members) < MOST_MEMBERS and code <= MOST_CODE:
                 members.append(dispatch)
                 continue
         if own is not None:

@@ -18,6 +18,8 @@ from math import prod
 from vkgrad.ir.layout import Layout
 from vkgrad.schedule.kernel import Compute, Gather, Guarded, Index, Instruction, Kernel, Load, Reduce
 
+# Members, and instructions of all of them, in one shader: more takes long to compile.
+MOST_MEMBERS, MOST_CODE = 16, 600
 LOOK_AHEAD = 64  # kernels that need a stack and cannot join it, one after the other, until nobody else is asked
 
 
@@ -197,7 +199,8 @@ def _span(layout: Layout, axis: int, beyond: int = 0) -> tuple[int, int]:
 def _join(stack: Stack, kernel: Kernel, position: int, stacking: Stacking, max_buffers: int) -> bool:
     """Whether `kernel` can be the next member: it reads of what is staged only its own row. It is one then."""
     buffers = {buffer for member, _ in stack.members.values() for buffer in member.slots} | set(kernel.slots)
-    if len(buffers) > max_buffers:
+    code = len(kernel.code) + sum(len(member.code) for member, _ in stack.members.values())
+    if len(buffers) > max_buffers or len(stack.members) >= MOST_MEMBERS or code > MOST_CODE:
         return False
     for axis in range(kernel.parallel):
         extent = kernel.extents[axis]
