@@ -58,12 +58,19 @@ def run(model: str, caches: Path) -> dict[str, Any]:
     }
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "benchmarks.first_step", "--child", model],
-        env={**os.environ, **{name: str(path) for name, path in own.items()}},
+        env={**with_bytecode(), **{name: str(path) for name, path in own.items()}},
         stdout=subprocess.PIPE,
         check=True,
     )
     facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return facts
+
+
+def with_bytecode() -> dict[str, str]:
+    """This environment, but Python keeps what it compiled. An installer compiles a package once; a source tree in which
+    Python may not write would be compiled by every process."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "vkgrad-first-step-bytecode")}
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -80,6 +87,8 @@ def main(given: Sequence[str] | None = None) -> int:
     from vkgrad.bench.results import Spread
 
     commit, rows, compiled = results.commit(), [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        run(chosen.models.split(",")[0], Path(folder))  # for the bytecode
     for model in chosen.models.split(","):
         found: dict[str, list[dict[str, Any]]] = {"cold": [], "warm": []}
         for _ in range(chosen.runs):

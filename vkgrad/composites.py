@@ -29,7 +29,10 @@ Recipe = tuple[Program, tree.Structure]
 
 
 def composite(function: F) -> F:
-    """`function`, replayed where it was called before with such arguments. It returns tensors, in any nesting."""
+    """`function`, replayed where it was called before with such arguments. It returns tensors, in any nesting.
+
+    Arguments are tensors, numbers, texts and nestings of them, and objects whose `replay_key` says what they are.
+    """
     recipes: dict[tuple, Recipe | None] = {}
 
     @wraps(function)
@@ -37,10 +40,7 @@ def composite(function: F) -> F:
         key: list[Any] = [config.autocast, len(arguments), *named]
         tensors: list[Tensor] = []
         for value in (*arguments, *named.values()):
-            if isinstance(value, Tensor):
-                tensors.append(value)
-                key.append(value._node.signature.type)
-            elif not _add(key, value):
+            if not _add(key, tensors, value):
                 return function(*arguments, **named)
         found = tuple(key)
         if found not in recipes and is_sharing():
@@ -57,15 +57,24 @@ def composite(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def _add(key: list[Any], value: Any) -> bool:
-    """Add an argument that is no tensor to a key; False if it may be another thing next time."""
-    if value is None or isinstance(value, bool | int | str):
+def _add(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
+    """Add an argument to a key, and the tensors in it; False if it may be another thing next time."""
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        key.append(value._node.signature.type)
+    elif value is None or isinstance(value, bool | int | str):
         key += (type(value), value)
     elif isinstance(value, float):
         key += (type(value), value.hex())  # 0.0 is not -0.0 here, and NaN is itself
     elif isinstance(value, tuple | list) and len(value) <= MOST_PARTS:
         key += (type(value), len(value))
-        return all(_add(key, part) for part in value)
+        return all(_add(key, tensors, part) for part in value)
+    elif isinstance(value, dict):
+        key += (dict, len(value), *value)
+        return all(_add(key, tensors, part) for part in value.values())
+    elif hasattr(value, "replay_key"):
+        key.append(type(value))
+        return _add(key, tensors, value.replay_key())
     else:
         return False
     return True
@@ -82,7 +91,8 @@ def _recorded(function: Callable[..., Any], arguments: tuple, named: dict[str, A
 
     with engine.aside():
         try:
-            result = function(*map(stand_in, arguments), **{name: stand_in(value) for name, value in named.items()})
+            stood_in = tree.replace(stand_in, (arguments, named))
+            result = function(*stood_in[0], **stood_in[1])
         except Exception:  # it is raised again by the call with the real arguments, which follows
             return None
         ends, form = tree.flatten(result)

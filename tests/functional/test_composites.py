@@ -130,3 +130,27 @@ def test_under_jit_and_vmap() -> None:
         assert float(value) == 55 * scale**2
         np.testing.assert_array_equal(gradient.numpy(), 2 * scale * a.numpy())
     assert len(calls) == 2  # by shape
+
+
+def test_an_optimiser_s_rule_is_asked_once_for_each_shape_and_anew_when_an_option_changes() -> None:
+    asked: list[float] = []
+
+    class Scaled(vg.optim.Optimizer):
+        scale = 1.0
+
+        def updated(self, p, g, state, shared, lr):
+            asked.append(self.scale)
+            return p - lr * g * self.scale, {}
+
+    weights = [x(1.0, 2.0), x(3.0, 4.0), x(5.0)]
+    optimiser = Scaled(weights, lr=0.5)
+    ones = [vg.ones(weight.shape) for weight in weights]
+    optimiser.update(weights, ones)
+    optimiser.lr = 0.25
+    optimiser.update(weights, ones)
+    assert len(asked) == 2, "two shapes, whatever the rate"
+    assert [weight.tolist() for weight in weights] == [[0.25, 1.25], [2.25, 3.25], [4.25]]
+    optimiser.scale = 2.0
+    optimiser.update(weights, ones)
+    assert asked == [1.0, 1.0, 2.0, 2.0]
+    assert [weight.tolist() for weight in weights] == [[-0.25, 0.75], [1.75, 2.75], [3.75]]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vkgrad.composites import composite
 from vkgrad.errors import DataError, DifferentiationError, OptionError, ShapeError
 from vkgrad.history import no_grad
 from vkgrad.ir.dtypes import DType
@@ -19,6 +20,7 @@ from vkgrad.optim.parameters import named_parameters, with_gradients
 from vkgrad.tensor import Tensor, asarray, tensor
 
 State = dict[str, Tensor]
+_OPTIONS = (bool, int, float, str, tuple, type(None))
 
 
 class Optimizer:
@@ -66,8 +68,18 @@ class Optimizer:
         return shared
 
     def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
-        """Parameter `p` after a step along gradient `g`, and its new state."""
+        """Parameter `p` after a step along gradient `g`, and its new state. It may depend on this optimiser's options,
+        its attributes that are numbers or texts, and on nothing else."""
         raise NotImplementedError(f"{type(self).__name__} has no update rule; write `updated`")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "updated" in vars(cls):
+            cls.updated = composite(cls.updated)  # type: ignore[method-assign]
+
+    def replay_key(self) -> tuple:
+        """What a rule may depend on beside its tensors. The learning rate is one of them."""
+        return tuple([value for name, value in vars(self).items() if name != "_lr" and isinstance(value, _OPTIONS)])
 
     # ---- stepping
     def update(self, params: Any, grads: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from vkgrad import functions as f
-from vkgrad.composites import composite
 from vkgrad.errors import OptionError
 from vkgrad.ir.dtypes import DType
 from vkgrad.optim.optimizer import Optimizer, State
@@ -56,25 +55,10 @@ class SGD(Optimizer):
         return {name: f.minimum(left_out + self.dampening, self.dampening) for name, left_out in shared.items()}
 
     def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
-        buffer, dampening = state.get("momentum_buffer"), shared.get("dampening")
-        return _stepped(p, g, lr, buffer, dampening, self.momentum, self.weight_decay, self.nesterov)
-
-
-@composite
-def _stepped(
-    p: Tensor,
-    g: Tensor,
-    lr: Tensor,
-    buffer: Tensor | None,
-    dampening: Tensor | None,
-    momentum: float,
-    weight_decay: float,
-    nesterov: bool,
-) -> tuple[Tensor, State]:
-    if weight_decay:
-        g = g + weight_decay * p
-    if buffer is None:
-        return p - lr * g, {}
-    kept = g if dampening is None else g * (1.0 - dampening.astype(g.dtype))
-    buffer = momentum * buffer + kept
-    return p - lr * (g + momentum * buffer if nesterov else buffer), {"momentum_buffer": buffer}
+        if self.weight_decay:
+            g = g + self.weight_decay * p
+        if not self.momentum:
+            return p - lr * g, {}
+        kept = g * (1.0 - shared["dampening"].astype(g.dtype)) if self.dampening else g
+        buffer = self.momentum * state["momentum_buffer"] + kept
+        return p - lr * (g + self.momentum * buffer if self.nesterov else buffer), {"momentum_buffer": buffer}
