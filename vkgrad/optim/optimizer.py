@@ -72,11 +72,6 @@ class Optimizer:
         its attributes that are numbers or texts, and on nothing else."""
         raise NotImplementedError(f"{type(self).__name__} has no update rule; write `updated`")
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "updated" in vars(cls):
-            cls.updated = composite(cls.updated)  # type: ignore[method-assign]
-
     def replay_key(self) -> tuple:
         """What a rule may depend on beside its tensors. The learning rate is one of them."""
         return tuple([value for name, value in vars(self).items() if name != "_lr" and isinstance(value, _OPTIONS)])
@@ -116,17 +111,26 @@ class Optimizer:
             p.grad = None
 
     def _step(self, gradients: Mapping[str, Tensor]) -> None:
+        own = {name: self.params[name] for name in gradients}
+        states = {name: self._state[name] for name in gradients}
         with no_grad():
-            shared = self.advanced(self._shared)
-            rates: dict[DType, Tensor] = {}
-            for name, g in gradients.items():
-                p = self.params[name]
-                if p.dtype not in rates:
-                    rates[p.dtype] = self._lr_tensor.astype(p.dtype)
-                new, state = self.updated(p, g, self._state[name], shared, rates[p.dtype])
-                p.assign(new)
+            new, new_states, shared = self._after(own, dict(gradients), states, self._shared, self._lr_tensor)
+            _replace(own, new)
+            for name, state in new_states.items():
                 _replace(self._state[name], state)
             _replace(self._shared, shared)
+
+    @composite
+    def _after(
+        self, params: State, gradients: State, states: dict[str, State], shared: State, lr: Tensor
+    ) -> tuple[State, dict[str, State], State]:
+        """The parameters, their states and the shared state after a step: all of it in one piece, to be replayed."""
+        shared = self.advanced(shared)
+        rates = {p.dtype: lr.astype(p.dtype) for p in params.values()}
+        new, new_states = {}, {}
+        for name, p in params.items():
+            new[name], new_states[name] = self.updated(p, gradients[name], states[name], shared, rates[p.dtype])
+        return new, new_states, shared
 
     # ---- the learning rate, and state
     @property
@@ -177,4 +181,5 @@ def _scalar(value: float, dtype: DType) -> Tensor:
 def _replace(own: State, new: State) -> None:
     """Give every tensor its new value; all of the new values were built from the old ones."""
     for name, value in new.items():
-        own[name].assign(value)
+        if value._node is not own[name]._node:  # else the rule has left it as it was
+            own[name].assign(value)
