@@ -249,6 +249,58 @@ def test_a_staged_convolution(device: Device):
     assert "contract_shared_128x16" in ran
 
 
+# Roundings of the largest gradient of the weights that Winograd's method with tiles of 4x4 may differ by.
+GRADIENTS_BY_TILES = 60
+
+
+@pytest.mark.parametrize(
+    ("x_shape", "outputs", "padding", "apart"),
+    [((2, 5, 9, 11), 6, 1, 1), ((1, 4, 8, 8), 33, 0, 1), ((3, 7, 10, 6), 8, 2, 1), ((2, 3, 12, 13), 5, 2, 2)],
+    ids=str,
+)
+def test_filters_of_3x3_by_winograd(device: Device, x_shape: tuple[int, ...], outputs: int, padding: int, apart: int):
+    """Odd sizes, tiles that overhang, taps as far apart as steps; a prologue and an epilogue; both gradients."""
+    x, w, c = leaf(x_shape, float32), leaf((outputs, x_shape[1], 3, 3), float32), leaf((outputs, 1, 1), float32)
+    kinds = [replace(limits_of(device, GPU_LIKE), shared_bytes=device.info["limits"]["max_shared_memory_bytes"])]
+    plain = convolution(x, w, padding, apart, apart)
+    fused = b.apply("relu", convolution(b.apply("relu", x), w, padding, apart, apart) + c)
+    g = leaf(plain.shape, float32)
+    to_x, to_w = (vjp([plain], [source], [g]) for source in (x, w))
+    by_weights = "contract_winograd_weights_32x16"
+    # Twos and fours, which is all that tiles of 2x2 divide by, round nothing.
+    assert "contract_winograd_32x32" in check(device, [plain], [x, w], kinds=kinds)
+    check(device, [fused], [x, w, c], kinds=kinds)
+    assert ("contract_winograd_32x32" in check(device, to_x, [w, g], kinds=kinds)) == (apart == 1)
+    assert by_weights in check(device, to_w, [x, g], draw=real, terms=GRADIENTS_BY_TILES, kinds=kinds)
+
+
+def test_what_is_no_convolution_of_3x3_taps_has_no_row_for_it():
+    """Other taps, other steps than the distance of taps, groups that share an axis with the filters."""
+    x = leaf((2, 4, 9, 9), float32)
+    for kernel, stride, dilation in (((2, 3), 1, 1), ((5, 5), 1, 1), ((3, 3), 2, 1), ((3, 3), 1, 2), ((1, 1), 1, 1)):
+        w = leaf((6, 4, *kernel), float32)
+        y = convolution(x, w, 2, stride, dilation)
+        for targets in ([y], vjp([y], [w], [leaf(y.shape, float32)])):
+            names = {row.name for own in plan_of(targets)[0].kernels for row in rows_for(own, GPU_LIKE)}
+            assert not any("winograd" in name for name in names), (kernel, stride, dilation)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "padding", "stride", "dilation"), [(3, 1, 2, 1), (1, 0, 2, 1), (5, 4, 1, 2)], ids=str
+)
+def test_filters_tap_by_tap(device: Device, kernel: int, padding: int, stride: int, dilation: int):
+    """Filters that lie as (taps, channels, outputs), and those of one tap as they are; other orders are refused."""
+    x = leaf((5, 16, 33, 31), float32)
+    stored = leaf((kernel, kernel, 16, 72), float32)
+    w, c = permute(stored, (3, 2, 0, 1)), leaf((72, 1, 1), float32)
+    fused = b.apply("relu", convolution(b.apply("relu", x), w, padding, stride, dilation) + c)
+    ran = check(device, [fused], [x, stored, c], kinds=[limits_of(device, GPU_LIKE)])
+    assert "contract_taps_64x64" in ran
+    if kernel > 1:
+        plan, _ = plan_of([convolution(x, leaf((72, 16, kernel, kernel), float32), padding, stride, dilation)])
+        assert not any("taps" in row.name for own in plan.kernels for row in rows_for(own, GPU_LIKE))
+
+
 # ---- reductions
 @swiftshader
 @pytest.mark.parametrize("axes", [a for n in range(1, 5) for a in itertools.combinations(range(4), n)], ids=str)
@@ -369,6 +421,15 @@ def example(row: str) -> tuple[list[Node], list[Node]]:
     }  # fmt: skip
     if row in sizes:
         return product(*sizes[row])
+    if "winograd" in row or "taps" in row:
+        x, stored = leaf((3, 16, 37, 35), float32), leaf((3, 3, 16, 100), float32)
+        y = convolution(x, permute(stored, (3, 2, 0, 1)), padding=1)
+        if "weights" not in row:
+            return [y], [x, stored]
+        x, w = leaf((2, 5, 9, 11), float32), leaf((6, 5, 3, 3), float32)
+        y = convolution(x, w, padding=1)
+        g = leaf(y.shape, float32)
+        return vjp([y], [w], [g]), [x, g]
     x = leaf((2, 3, 8, 9), float32)
     if row == "nest_serial":
         return [permute(x, (3, 1, 0, 2)) * 2.0], [x]
@@ -387,10 +448,13 @@ def test_wrong_numbers_in_a_shader_are_noticed(device: Device, row: Row):
         assert row.applies(kernel, replace(limits, shared_bytes=49152))
         pytest.skip("the row needs 48 KiB of shared memory, and the device has less")
     count = len(render(kernel, limits, row).numbers)
+    slack = 1e-4 if "weights" in row.name else 0.0  # which alone divides by three
+    (right,) = run_plan(device, plan, inputs, limits, lambda _: row)
+    np.testing.assert_allclose(right.reshape(wanted.shape), wanted, rtol=0, atol=slack)
     noticed = 0
     for number in range(1, count):  # 0 is the width of the grid, which a single line of workgroups does not use
         (got,) = run_plan(device, plan, inputs, limits, lambda _: row, corrupted(number))
-        noticed += not np.array_equal(got, wanted)
+        noticed += not np.allclose(got.reshape(wanted.shape), wanted, rtol=0, atol=slack)
         if noticed == 2:
             return
     pytest.fail(f"{noticed} of {count} wrong numbers were noticed")

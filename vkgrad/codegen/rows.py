@@ -10,11 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
 
+from vkgrad.codegen.convolution import (
+    channel_axis,
+    is_moved_over,
+    three_by_three,
+    three_by_three_weights,
+    tiles_of,
+)
 from vkgrad.codegen.expressions import closure
 from vkgrad.ir.dtypes import DType, float32
 from vkgrad.ir.layout import Layout
@@ -338,9 +345,111 @@ def shared_row(name: str, bm: int, bn: int, bk: int, tm: int, tn: int, slices: i
     return Row(name, "contract_shared.comp.j2", applies, parameters, groups, reason, estimate_us=estimate_us)
 
 
+# ---- convolutions
+def taps_row(name: str, bm: int, bn: int, bk: int, tm: int, tn: int, tflop_s: float, reason: str) -> Row:
+    """A row of `contract_taps`, of which a GPU that is full of such tiles does `tflop_s`."""
+    base = shared_row(name, bm, bn, bk, tm, tn, 1, tflop_s, reason)
+
+    def right_side(kernel: Kernel, channel: int) -> tuple[str, bool]:
+        """Along what the right operand is dense, and whether it can be loaded four elements at a time there."""
+        load = kernel.code[kernel.product.right] if kernel.product else None
+        if not isinstance(load, Load):
+            return "", False
+        if load.layout.strides[channel] == 1:
+            return "k", _fours(kernel, load.layout, [channel])
+        own = _groups_of_axes(kernel)["n"]
+        return "own" if load.layout.strides[own[-1]] == 1 else "", _fours(kernel, load.layout, own)
+
+    def parameters(kernel: Kernel, limits: Limits) -> dict[str, Any]:
+        channel = channel_axis(kernel, bk)
+        assert channel is not None
+        dense, wide = right_side(kernel, channel)
+        found = {"channel": channel, "dense_left": "own", "wide_left": False, "dense_right": dense, "wide_right": wide}
+        return base.parameters(kernel, limits) | found
+
+    def applies(kernel: Kernel, limits: Limits) -> bool:
+        if not base.applies(kernel, limits) or not is_moved_over(kernel):
+            return False
+        channel = channel_axis(kernel, bk)
+        return channel is not None and right_side(kernel, channel)[0] != ""
+
+    return replace(base, template="contract_taps.comp.j2", applies=applies, parameters=parameters)
+
+
+def winograd_row(name: str, bt: int, bn: int, kc: int, reason: str) -> Row:
+    """A row of `contract_winograd`: blocks of `bt` tiles of 2x2 results by `bn` of N, `kc` channels at a time."""
+    edge, positions = 2, 16
+    threads = positions * (bt // 8) * (bn // 8)
+    need_bytes = 16 * max(kc * positions * (bt + bn) // 4, positions * bn)
+
+    def blocks(kernel: Kernel) -> int:
+        axes = three_by_three(kernel)
+        assert axes is not None
+        b, _, n, _ = mnk(kernel)
+        return b * _ceil(tiles_of(kernel, axes, edge), bt) * _ceil(n, bn)
+
+    def applies(kernel: Kernel, limits: Limits) -> bool:
+        if kernel.product is None or limits.software or _product_dtype(kernel) is not float32:
+            return False
+        fits = limits.max_invocations >= threads and limits.shared_bytes >= need_bytes
+        return fits and three_by_three(kernel) is not None
+
+    def parameters(kernel: Kernel, limits: Limits) -> dict[str, Any]:
+        axes = three_by_three(kernel)
+        assert axes is not None
+        overhang = {f"overhang_{name}": kernel.extents[axes[name]] % edge != 0 for name in "yx"}
+        return {"edge": edge, "bt": bt, "bn": bn, "kc": kc, **axes, **overhang}
+
+    def estimate_us(kernel: Kernel, limits: Limits) -> float:
+        # What transforming results takes is as much as four chunks; a processor does 1.33 chunks in a µs.
+        chunks = _ceil(mnk(kernel)[3], 9 * kc) + 4.3
+        return DISPATCH_US + max(blocks(kernel), 2 * PROCESSORS) * chunks / (1.33 * PROCESSORS)
+
+    return Row(
+        name, "contract_winograd.comp.j2", applies, parameters, lambda kernel, p: blocks(kernel), reason,
+        estimate_us=estimate_us,
+    )  # fmt: skip
+
+
+def winograd_weights_row(name: str, bm: int, bc: int, kc: int, reason: str) -> Row:
+    """A row of `contract_winograd_weights`: blocks of `bm` filters by `bc` channels, `kc` tiles of 4x4 at a time."""
+    edge, positions = 4, 36
+    threads = positions * (bm // 8) * (bc // 8)
+    need_bytes = 16 * max(kc * positions * (bm + bc) // 4, positions * bc)
+
+    def applies(kernel: Kernel, limits: Limits) -> bool:
+        if kernel.product is None or limits.software or _product_dtype(kernel) is not float32:
+            return False
+        fits = limits.max_invocations >= threads and limits.shared_bytes >= need_bytes
+        return fits and three_by_three_weights(kernel) is not None
+
+    def parameters(kernel: Kernel, limits: Limits) -> dict[str, Any]:
+        axes = three_by_three_weights(kernel)
+        assert axes is not None
+        overhang = {f"overhang_{name}": kernel.extents[axes[name]] % edge != 0 for name in "yx"}
+        return {"edge": edge, "bm": bm, "bc": bc, "kc": kc, **axes, **overhang}
+
+    def blocks(kernel: Kernel) -> int:
+        b, m, n, _ = mnk(kernel)
+        return b * _ceil(m, bm) * _ceil(n // 9, bc)
+
+    def estimate_us(kernel: Kernel, limits: Limits) -> float:
+        axes = three_by_three_weights(kernel)
+        assert axes is not None
+        rounds = blocks(kernel) / PROCESSORS
+        rounds = math.ceil(rounds) if rounds <= 4 else rounds + 0.25
+        extents = [_ceil(e, edge) if a in (axes["y"], axes["x"]) else e for a, e in enumerate(kernel.extents)]
+        return DISPATCH_US + rounds * (_ceil(prod(extents[kernel.parallel :]), kc) + 1) * 1.6
+
+    return Row(
+        name, "contract_winograd_weights.comp.j2", applies, parameters, lambda kernel, p: blocks(kernel), reason,
+        estimate_us=estimate_us,
+    )  # fmt: skip
+
+
 # ---- variants: what the tuner measures beside a row's own parameters
 # The parameters that decide the order of a sum; two ways of one template that agree in these have the same bits.
-ORDERING = ("lanes", "lanes_k", "slices")
+ORDERING = ("lanes", "lanes_k", "slices", "edge")  # of which `edge` says how products are transformed
 
 
 def _serial_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
@@ -427,6 +536,26 @@ ROWS: tuple[Row, ...] = (
     shared_row(
         *("contract_shared_16x64", 16, 64, 32, 4, 4, 4, 20.0),
         "few rows. H200, 16x8192x1024: 18.9 us, and 25.9 by 32x64",
+    ),
+    winograd_row(
+        *("contract_winograd_32x32", 32, 32, 4),
+        "convolutions of 3x3 taps in 16 products for 36, rounded otherwise (docs/numerics.md). H200, 3x3 from 128 "
+        "channels to 128 at 28x28: 166 us, and 275 by 64x64; blocks of more channels or 4x4 results are slower",
+    ),
+    winograd_weights_row(
+        *("contract_winograd_weights_32x16", 32, 16, 4),
+        "their gradients of the weights, in 36 products for 144, rounded otherwise. H200, 512 channels at 7x7: 220 us, "
+        "and 333 by 64x64; eight parts of 128 at 28x28: 213 us, and 414 by 128x128",
+    ),
+    taps_row(
+        *("contract_taps_64x128", 64, 128, 8, 8, 8, 36.0),
+        "other convolutions, a test for padding a tap. H200, 3x3 of stride 2 from 64 channels to 128 at 56x56: 112 us, "
+        "and 150 by 128x128 of the rows above; 1x1: 18 us, and 27",
+    ),
+    taps_row(
+        *("contract_taps_64x64", 64, 64, 16, 8, 4, 35.0),
+        "the same where 64x128 makes too few tiles. H200, 3x3 of stride 2 from 256 channels to 512 at 14x14: 164 us, "
+        "and 177 by 64x128",
     ),
     Row(
         "contract_tiled",

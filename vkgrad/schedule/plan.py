@@ -22,6 +22,7 @@ from vkgrad.schedule.fuse import Fuser
 from vkgrad.schedule.kernel import Dispatch, Group, Kernel
 from vkgrad.schedule.lower import Lowering
 from vkgrad.schedule.memory import Lifetime, pack
+from vkgrad.schedule.packing import packed
 from vkgrad.schedule.passes import passes
 from vkgrad.schedule.residues import dense, summed_over_gaps
 from vkgrad.schedule.simplify import simplify
@@ -111,6 +112,8 @@ def build_plan(
     nodes = len(walk(targets, stop=has_value))
     simple = simplify(widen(targets, has_value) if wide else targets, has_value)
     if width is not None:
+        if width.tiles:
+            simple = packed(simple, has_value)
         simple = split(passes(summed_over_gaps(simple, has_value), has_value, width), has_value, width)
     simple = [_stored(node, has_value) for node in simple]
     present = list(dict.fromkeys(node for node in simple if node.size))

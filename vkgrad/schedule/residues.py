@@ -149,4 +149,15 @@ def _without_terms(kernel: Kernel) -> Kernel:
     used = sorted({part.slot for part in parts if isinstance(part, (Load, Gather, Store))})
     moved = tuple(replace(p, slot=used.index(p.slot)) if isinstance(p, (Load, Gather)) else p for p in alive.code)
     stores = tuple(replace(store, slot=used.index(store.slot)) for store in alive.stores)
-    return canonical(replace(alive, code=moved, stores=stores, slots=tuple(alive.slots[slot] for slot in used)))
+    slots = tuple(alive.slots[slot] for slot in used)
+    return canonical(_in_memory_order(replace(alive, code=moved, stores=stores, slots=slots)))
+
+
+def _in_memory_order(kernel: Kernel) -> Kernel:
+    """The places in the order in which they lie in memory: a product's order lets neighbours write far apart."""
+    strides = kernel.stores[0].layout.strides
+    axes = sorted(range(kernel.parallel), key=lambda axis: -abs(strides[axis]))
+    axes += range(kernel.parallel, len(kernel.extents))
+    code = tuple(replace(p, layout=p.layout.permute(axes)) if isinstance(p, ADDRESSING) else p for p in kernel.code)
+    stores = tuple(replace(store, layout=store.layout.permute(axes)) for store in kernel.stores)
+    return replace(kernel, extents=tuple(kernel.extents[axis] for axis in axes), code=code, stores=stores)

@@ -19,6 +19,7 @@ from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family
 from vkgrad.ops.contraction import extents_of, summed_labels
 from vkgrad.ops.views import pad
+from vkgrad.schedule.packing import windows_of
 from vkgrad.schedule.rewrite import rewrite
 
 # However few elements there are, one invocation or workgroup must not join more terms than this: 256 lanes of 32,768
@@ -34,6 +35,9 @@ WORTH_SPLITTING = 15 * 10**6
 TILES = ((64, 64, 0.032), (32, 64, 0.022))
 JOIN_US = 6.0
 JOINED_PER_US = 500_000
+# The gradient of 3x3 filters by Winograd's method: filters and channels of a block, the edge of a tile, tiles that are
+# taken at a time, and the µs that they take.
+FILTERS = (32, 16, 4, 4, 1.6)
 # What is fused behind a sum is fused behind the join instead, and estimates err: so much must be gained.
 WORTH_A_KERNEL = 1.2
 
@@ -55,14 +59,14 @@ class Width(NamedTuple):
 
 def split(outputs: Sequence[Node], has_value: Callable[[Node], bool], width: Width) -> list[Node]:
     """`outputs` with long reductions and contractions split, in the same order."""
-    return rewrite(outputs, has_value, lambda node: _split(node, width))
+    return rewrite(outputs, has_value, lambda node: _split(node, has_value, width))
 
 
-def _split(node: Node, width: Width) -> Node:
+def _split(node: Node, has_value: Callable[[Node], bool], width: Width) -> Node:
     if node.size and node.op.family is Family.REDUCTION:
         return _reduction(node, width)
     if node.size and node.op.family is Family.CONTRACTION:
-        return _contraction(node, width)
+        return _contraction(node, has_value, width)
     return node
 
 
@@ -139,7 +143,60 @@ def _rounds(batch: int, m: int, n: int, tile: tuple[int, int, float], at_once: i
     return tile[2] * (-(-rounds // 1) if rounds <= 2 else rounds + 0.25)
 
 
-def _contraction(node: Node, width: Width) -> Node:
+def _parts_of_filters(
+    node: Node, has_value: Callable[[Node], bool], extents: dict[int, int], at_once: int
+) -> tuple[int, int] | None:
+    """Of the gradient of 3x3 filters, the label to cut, and into how many parts; None of anything else.
+
+    What is cut is the batch, never the image: so its tiles stay whole.
+    """
+    labels = [tuple(node.attributes[name]) for name in ("left", "right", "out")]
+    for image, (own, other) in zip(node.inputs, (labels[:2], labels[1::-1]), strict=True):
+        taps = own[-2:]
+        found = windows_of(image, has_value)
+        if len(found) != 2 or any(w["size"] != 3 or w["stride"] != w["dilation"] for w in found):
+            continue
+        summed = [label for label in own if label in other]
+        places = [own[w["axis"]] for w in found]
+        batches = [label for label in summed if label not in places]
+        whole = all(tap in labels[2] for tap in taps) and all(place in summed for place in places)
+        filters = prod(extents[label] for label in other if label not in summed)
+        channels = prod(extents[label] for label in own if label not in (*summed, *taps))
+        if not whole or not batches or any(label in labels[2] for label in summed) or filters < 32 or channels < 32:
+            continue
+        label = max(batches, key=lambda n: extents[n])
+        tiles = prod(-(-extents[n] // FILTERS[2]) if n in places else extents[n] for n in summed)
+        times = {
+            d: _filters_us(filters, channels, tiles, d, at_once)
+            for d in range(1, extents[label] + 1)
+            if extents[label] % d == 0
+        }
+        return label, min(times, key=times.__getitem__)
+    return None
+
+
+def _filters_us(filters: int, channels: int, tiles: int, parts: int, at_once: int) -> float:
+    """µs for the gradient of 3x3 filters, of `tiles` of the images in `parts`, and for joining these."""
+    bm, bc, _, chunk, chunk_us = FILTERS
+    rounds = parts * -(-filters // bm) * -(-channels // bc) / at_once
+    rounds = -(-rounds // 1) if rounds <= 4 else rounds + 0.25
+    own_us = rounds * (-(-tiles // (parts * chunk)) + 1) * chunk_us
+    joined = parts * filters * channels * 9
+    return own_us if parts == 1 else WORTH_A_KERNEL * (own_us + JOIN_US + joined / JOINED_PER_US)
+
+
+def _is_minimal(node: Node, has_value: Callable[[Node], bool], extents: dict[int, int], at_once: int) -> bool:
+    """Whether it is a convolution of 3x3 taps that fills a device as it is: in tiles of 2x2 results, 32 by 32."""
+    left, right, out = (tuple(node.attributes[name]) for name in ("left", "right", "out"))
+    for image, own in zip(node.inputs, (left, right), strict=True):
+        found = windows_of(image, has_value)
+        if len(found) == 2 and all(w["size"] == 3 and w["stride"] == w["dilation"] for w in found):
+            places = prod(extents[label] for label in own if label in out)
+            return own[-1] not in out and -(-places // 128) * -(-node.size // places // 32) >= at_once
+    return False
+
+
+def _contraction(node: Node, has_value: Callable[[Node], bool], width: Width) -> Node:
     x, y = node.inputs
     left, right, out = (tuple(node.attributes[name]) for name in ("left", "right", "out"))
     extents = extents_of([x.shape, y.shape], left, right)
@@ -148,7 +205,13 @@ def _contraction(node: Node, width: Width) -> Node:
         return node
     terms = prod(extents[label] for label in summed)
     label = max(summed, key=lambda n: extents[n])
-    parts = _parts_of_product(node, extents, left, right, out, terms, extents[label], width)
+    if width.tiles and _is_minimal(node, has_value, extents, width.tiles):
+        return node
+    of_filters = _parts_of_filters(node, has_value, extents, width.tiles) if width.tiles else None
+    if of_filters is not None:
+        label, parts = of_filters
+    else:
+        parts = _parts_of_product(node, extents, left, right, out, terms, extents[label], width)
     if parts == 1:
         return node
     fresh = 1 + max(extents)
