@@ -1,6 +1,6 @@
 """How far every function of floats is from the truth, in units in the last place, on the device at hand.
 
-    python -m benchmarks.ulps [--out FILE] [--blocks N] [FUNCTION ...]
+    python -m benchmarks.ulps [--out FILE] [--blocks N] [--slow-blocks N] [FUNCTION ...]
 
 Points are drawn evenly over the logarithm of |x|. A block holds 100 of them in each decade from 1e-6 to 1e6, on each
 side of 0, fewer beyond, down to the smallest denormal and up to the largest number, more close to where a function is
@@ -8,9 +8,9 @@ delicate (1 for log, the root of digamma); 100 blocks are measured. Then come th
 ends of the range and of the denormals.
 
 The truth about float32 is the op's meaning in double precision. That about float64 is the C library's 80-bit function,
-where NumPy has one, and otherwise mpmath with 30 digits for a tenth of the blocks. Results are kept in
-`bench_results/ulps`, of which `docs/generate.py` makes a table; `tests/ops/test_ulps.py` holds the truth against mpmath
-and a block against the table.
+where NumPy has one, and otherwise mpmath with 30 digits, which takes long: `--slow-blocks` says for how many blocks.
+Results are kept in `bench_results/ulps`, where those of the functions asked for are replaced; `docs/generate.py` makes
+a table of them, and `tests/ops/test_ulps.py` holds the truth against mpmath and a block against the table.
 """
 
 from __future__ import annotations
@@ -147,14 +147,22 @@ def slow(name: str, dtype: np.dtype) -> bool:
 
 
 def exact(name: str) -> Callable:
-    """A function of one number, by mpmath with 30 digits."""
+    """A function of one number and an approximation of its result, by mpmath with 30 digits."""
     import mpmath
 
-    return {
-        "erf": mpmath.erf, "erfinv": mpmath.erfinv, "digamma": mpmath.digamma,
+    def erfinv(x: Any, near: float) -> Any:
+        """Newton's step doubles the digits of `near`; from the side that is small where |x| is near 1."""
+        y = mpmath.mpf(near)
+        off = mpmath.erf(y) - x if abs(x) < 0.5 else mpmath.sign(x) * ((1 - abs(x)) - mpmath.erfc(abs(y)))
+        first = off * mpmath.sqrt(mpmath.pi) / 2 * mpmath.exp(y * y)
+        return y - first - first * first * y  # the second term is Halley's
+
+    functions: dict[str, Callable] = {
+        "erf": mpmath.erf, "digamma": mpmath.digamma,
         "erfc": lambda x: 1 - mpmath.erf(x) if abs(x) < 0.1 or x < -99 else mpmath.erfc(min(x, mpmath.mpf(99))),
         "lgamma": lambda x: mpmath.loggamma(x).real, "polygamma": lambda x: mpmath.polygamma(1, x),
-    }[name]  # fmt: skip
+    }  # fmt: skip
+    return erfinv if name == "erfinv" else lambda x, near: functions[name](x)
 
 
 def _by_mpmath(name: str, x: np.ndarray, meaning: np.ndarray) -> np.ndarray:
@@ -165,7 +173,7 @@ def _by_mpmath(name: str, x: np.ndarray, meaning: np.ndarray) -> np.ndarray:
     with mpmath.workdps(30):
         for i, value in enumerate(x.tolist()):
             if np.isfinite(meaning[i]):
-                found = function(mpmath.mpf(value))
+                found = function(mpmath.mpf(value), float(meaning[i]))
                 high = float(found)
                 out[i] = Long(high) + Long(float(found - high))
     return out
@@ -213,8 +221,6 @@ def measure(name: str, dtype: np.dtype, blocks: int = BLOCKS, compute: Callable 
 
     Where the device flushes denormals, as Vulkan allows for float32, a result may also be 0, or what 0 gives.
     """
-    if slow(name, dtype):
-        blocks = -(-blocks // 10)
     special = edges(dtype)
     corners = [g.ravel() for g in np.meshgrid(*[special] * (2 if name in PAIRS else 1))]
     drawn = [points(name, dtype, block) for block in range(blocks)]
@@ -253,15 +259,20 @@ def main() -> None:
     parser.add_argument("functions", nargs="*", default=list(FUNCTIONS))
     parser.add_argument("--out", type=Path, help="where to write the results; else they are only printed")
     parser.add_argument("--blocks", type=int, default=BLOCKS)
+    parser.add_argument("--slow-blocks", type=int, default=BLOCKS, help="of functions whose truth takes mpmath")
     arguments = parser.parse_args()
-    results: dict[str, Any] = {"driver": driver(), "device": vg.default_device().name, "blocks": arguments.blocks}
+    kept = arguments.out and arguments.out.is_file() and set(arguments.functions) != set(FUNCTIONS)
+    results: dict[str, Any] = json.loads(arguments.out.read_text()) if kept else {}
+    results |= {"driver": driver(), "device": vg.default_device().name, "blocks": arguments.blocks}
     results["commit"] = os.environ.get("VKGRAD_COMMIT", "")
     started = time.perf_counter()
     for dtype in types():
-        table: dict[str, Any] = {}
-        results[dtype.name] = {"denormals": "kept" if keeps_denormals(dtype) else "flushed", "functions": table}
+        section = results.setdefault(dtype.name, {"functions": {}})
+        section["denormals"] = "kept" if keeps_denormals(dtype) else "flushed"
+        table = section["functions"]
         for name in arguments.functions:
-            table[name] = measure(name, dtype, arguments.blocks)
+            blocks = arguments.slow_blocks if slow(name, dtype) else arguments.blocks
+            table[name] = measure(name, dtype, blocks)
             print(f"{dtype.name} {name:12} {table[name]['ulps']:10.2f}  at {', '.join(table[name]['at'])}", flush=True)
     print(f"{time.perf_counter() - started:.0f} s on {results['device']}")
     if arguments.out:

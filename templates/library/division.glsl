@@ -1,4 +1,15 @@
-// Division that rounds down, and powers of integers.
+// Division, also rounding down, and powers of integers.
+
+// @function divide_float
+// Vulkan promises 2.5 ulp for |y| up to 2^126; beyond, a driver that multiplies by the reciprocal may give 0, for that is
+// denormal.
+precise float divide_float(float x, float y) {
+    float smaller = abs(y) > 8.5e37 ? 0.25 : 1.0;
+    return (x * smaller) / (y * smaller);
+}
+
+// @function divide_double
+precise double divide_double(double x, double y) { return x / y; }
 
 // @function exact_fmod needs exponent_of scale
 // |x| mod |y| exactly, by long division in binary; each turn takes at least one bit off x.
@@ -54,15 +65,15 @@ int64_t floor_remainder(int64_t x, int64_t y) {
 }
 uint64_t floor_remainder(uint64_t x, uint64_t y) { return y == 0ul ? 0ul : x % y; }
 
-// @function floor_divide needs signed_zero exact_fmod is_nan is_inf nan_float
+// @function floor_divide needs divide_float signed_zero exact_fmod is_nan is_inf nan_float
 // NumPy's floor division: rounds down. By zero: x / 0 for floats, 0 for integers.
 precise float floor_divide(float x, float y) {
     if (is_inf(x) && y != 0.0) return nan_float();
-    if (is_nan(x) || is_nan(y) || y == 0.0) return x / y;
-    if (is_inf(y)) return x == 0.0 || (x < 0.0) == (y < 0.0) ? x / y : -1.0;
+    if (is_nan(x) || is_nan(y) || y == 0.0) return divide_float(x, y);
+    if (is_inf(y)) return x == 0.0 || (x < 0.0) == (y < 0.0) ? divide_float(x, y) : -1.0;
     float r = exact_fmod(x, y);
     if (x < 0.0) r = -r;
-    float q = (x - r) / y;
+    float q = divide_float(x - r, y);
     if (r != 0.0 && (r < 0.0) != (y < 0.0)) q -= 1.0;
     if (q == 0.0) return signed_zero((floatBitsToInt(x) ^ floatBitsToInt(y)) < 0);
     return roundEven(q);

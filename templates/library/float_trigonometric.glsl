@@ -137,13 +137,13 @@ precise float atan_float(float x) {
     return x < 0.0 ? -value : value;
 }
 
-// @function atan2_float needs atan_float is_inf is_nan
+// @function atan2_float needs divide_float atan_float is_inf is_nan
 precise float atan2_float(float y, float x) {
     if (is_nan(x) || is_nan(y)) return x + y;
     float a = abs(y), c = abs(x), angle;
     if (is_inf(a) && is_inf(c)) angle = 0.785398163;
     else if (a == 0.0) angle = 0.0;
-    else angle = a > c ? 1.57079633 - atan_float(c / a) : atan_float(a / c);
+    else angle = a > c ? 1.57079633 - atan_float(divide_float(c, a)) : atan_float(divide_float(a, c));
     if (floatBitsToInt(x) < 0) angle = 3.14159265 - angle;
     return floatBitsToInt(y) < 0 ? -angle : angle;
 }

@@ -58,7 +58,7 @@ elementwise(
     samples=uniform(-4, 4) + SPECIAL, doc="x * y, but 0 where y is 0, whatever x is.",
 )  # fmt: skip
 elementwise(
-    "divide", arity=2, dtype=floating, numpy=np.divide, glsl="{x} / {y}",
+    "divide", arity=2, dtype=floating, numpy=np.divide, glsl="divide_{type}({x}, {y})",
     grad=lambda g, out, x, y: (
         guarded_product(g, b.apply("reciprocal", y)),
         guarded_product(g, -(out / y)),
