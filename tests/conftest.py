@@ -11,6 +11,6 @@ from vkgrad.config import config
 
 @pytest.fixture
 def on_cpu() -> Iterator[None]:
-    """Run on the `cpu` device: in double precision, whose functions such as `exp` no Vulkan device has."""
+    """Run on the `cpu` device: in double precision, which every machine has there and which is quick there."""
     with config.override(device="cpu"):
         yield

@@ -69,8 +69,8 @@ def check_grads(
     Raises:
         AssertionError: a derivative is wrong, or not a number; the text says which, where and by how much.
         DifferentiationError: there is nothing to differentiate.
-        UnsupportedError: the device cannot compute `f` in this type. No Vulkan device has float64 versions of functions
-            such as `exp`: check those in float32, or on the `cpu` device.
+        UnsupportedError: the device cannot compute `f` in this type. Where it has no float64, check in float32, or on
+            the `cpu` device.
 
     Example:
         >>> import vkgrad as vg
@@ -113,10 +113,7 @@ def check_grads(
         for mode in modes:
             check.run(of_floats, floats, mode, order)
     except UnsupportedError as error:
-        error.add_note(
-            "check_grads: no Vulkan device has float64 versions of functions such as exp; "
-            "check them in float32, or with VKGRAD_DEVICE=cpu"
-        )
+        error.add_note("check_grads: where a device lacks float64, check in float32, or with VKGRAD_DEVICE=cpu")
         raise
 
 

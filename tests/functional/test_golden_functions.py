@@ -74,6 +74,14 @@ def test_double_precision(name: str, on_cpu: None) -> None:
     check(name, "float64")
 
 
+@pytest.mark.device
+@pytest.mark.parametrize("name", list(FUNCTIONS)[::5])
+def test_double_precision_on_the_device(name: str) -> None:
+    if not getattr(getattr(vg.default_device(), "limits", None), "float64", True):
+        pytest.skip("this device has no double precision")
+    check(name, "float64")
+
+
 def test_there_are_more_than_a_hundred() -> None:
     assert len(FUNCTIONS) >= 100
     assert set(FUNCTIONS) == set(FROZEN), "run tests.golden.make_golden again"
