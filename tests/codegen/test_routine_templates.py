@@ -69,25 +69,27 @@ def scans() -> Iterator[Case]:
     for dtype in TYPES:
         low = 0 if dtype == "u4" else -4
         for join, reverse in (("sum", True), ("sum", False), ("max", True), ("min", False)):
-            x = whole(3, 70, low=low, dtype=dtype)
+            x = whole(3, 70, 1, low=low, dtype=dtype)
             yield Case("scan", [x], {"join": join, "reverse": reverse, "chunk": 0})
     for n in LENGTHS:
         for chunk in (0, 64, 600):
-            yield Case("scan", [whole(2, n)], {"join": "sum", "reverse": bool(chunk), "chunk": chunk})
-    yield Case("scan", [with_nan(whole(3, 50))], {"join": "max", "reverse": False, "chunk": 0})
-    yield Case("scan", [with_nan(whole(3, 50))], {"join": "min", "reverse": True, "chunk": 16})
-    yield Case("scan", [ones(2, 90, dtype="f4")], {"join": "prod", "reverse": False, "chunk": 0})
+            yield Case("scan", [whole(2, n, 1)], {"join": "sum", "reverse": bool(chunk), "chunk": chunk})
+    for c in (2, 3, 40):
+        yield Case("scan", [whole(2, 90, c)], {"join": "sum", "reverse": c == 3, "chunk": 40})
+    x = np.swapaxes(with_nan(whole(3, 1, 50)), 1, 2)
+    yield Case("scan", [x], {"join": "max", "reverse": False, "chunk": 0})
+    yield Case("scan", [x], {"join": "min", "reverse": True, "chunk": 16})
+    yield Case("scan", [ones(2, 90, 1, dtype="f4")], {"join": "prod", "reverse": False, "chunk": 0})
 
 
 def linear_scans() -> Iterator[Case]:
     for dtype in ("f4", "f8"):
-        for n in (1, 7, 100, 700):
+        for n, c in ((1, 1), (7, 2), (64, 1), (60, 40)):
             for reverse in (False, True):
-                a, x = whole(2, n, low=-1, high=2, dtype=dtype), whole(2, n, dtype=dtype)
+                a, x = whole(2, n, c, low=-1, high=2, dtype=dtype), whole(2, n, c, dtype=dtype)
                 yield Case("linear_scan", [a, x], {"reverse": reverse, "chunk": 0})
-        yield Case(
-            "linear_scan", [ones(2, 90, dtype=dtype), whole(2, 90, dtype=dtype)], {"reverse": False, "chunk": 40}
-        )
+        a, x = ones(2, 900, 1, dtype=dtype), whole(2, 900, 1, dtype=dtype)
+        yield Case("linear_scan", [a, x], {"reverse": False, "chunk": 400})
 
 
 def sorts() -> Iterator[Case]:

@@ -148,10 +148,14 @@ OTHERS: dict[str, list[Case]] = {
     ],
     "scan": [
         *(_case(lambda x, r=r: scan(x, "prod", r), np.array([[0.5, 0, 2, -1.1], [0, 1.5, 0, 0.7]])) for r in (0, 1)),
-        *(_case(lambda x, r=r, j=j: scan(x, j, r), _distinct(2, 3)) for r in (0, 1) for j in ("sum", "max", "min")),
+        *(
+            _case(lambda x, r=r, j=j: scan(x, j, r, r - 1), _distinct(2, 3))
+            for r in (0, 1)
+            for j in ("sum", "max", "min")
+        ),
     ],
     "linear_scan": [
-        _case(lambda a, x, r=r: linear_scan(a, x, bool(r)), _random(2, 3), _random(2, 3) - 0.1) for r in (0, 1)
+        _case(lambda a, x, r=r: linear_scan(a, x, bool(r), r - 1), _random(2, 3), _random(2, 3) - 0.1) for r in (0, 1)
     ],
     "scatter": [
         *(_case(lambda x, i, j=j: _sent(x, i, 3, j), _distinct(12, 2), _SENT) for j in ("sum", "prod", "max", "min")),

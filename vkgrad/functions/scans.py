@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkgrad.errors import ShapeError
-from vkgrad.functions.elementwise import exp, isfinite, log, where
+from vkgrad.functions.elementwise import exp, floating, isfinite, log, where
 from vkgrad.functions.joining import concat
 from vkgrad.functions.reductions import as_terms
 from vkgrad.ir import build as b
@@ -41,11 +41,10 @@ def _arranged(name: str, x: Operand, axis: int | None, dtype: Any = None) -> tup
 
 
 def _scan(x: Tensor, axis: int, join: str, reverse: bool, exclusive: bool) -> Tensor:
-    last = x.moveaxis(axis, -1)
-    node = scans.scan(last.node, join, reverse)
+    node = scans.scan(x.node, join, reverse, axis)
     if exclusive:
-        node = scans.shifted(node, -1 if reverse else 1, identity(join, x.dtype))
-    return derived(node, x).moveaxis(-1, axis)
+        node = scans.shifted(node, -1 if reverse else 1, identity(join, x.dtype), axis)
+    return derived(node, x)
 
 
 @method
@@ -92,16 +91,15 @@ def cummin(x: Operand, axis: int | None = None, *, reverse: bool = False, exclus
 
 def logcumsumexp(x: Operand, axis: int | None = None, *, reverse: bool = False) -> Tensor:
     """log(cumsum(exp(x))) without overflow: sums of exponentials relative to the largest so far."""
-    numbers, along = _arranged("logcumsumexp", x, axis)
-    last = numbers.moveaxis(along, -1)
+    numbers, along = _arranged("logcumsumexp", floating(x), axis)
     # The largest so far is a scale, whose value does not matter: it takes no part in derivatives.
-    largest = derived(scans.scan(last.detach().node, "max", reverse), last).detach()
+    largest = derived(scans.scan(numbers.detach().node, "max", reverse, along), numbers).detach()
     scale = where(isfinite(largest), largest, 0)
-    before = derived(scans.shifted(largest.node, -1 if reverse else 1, identity("max", last.dtype)), largest)
+    before = Tensor(scans.shifted(largest.node, -1 if reverse else 1, identity("max", numbers.dtype), along))
     shrinks = where(isfinite(before), exp(where(isfinite(before), before, 0) - scale), 0)
     shrinks = where(before == largest, 1, shrinks)
-    total = derived(scans.linear_scan(shrinks.node, exp(last - scale).node, reverse), last)
-    return (scale + log(total)).moveaxis(-1, along)
+    total = derived(scans.linear_scan(shrinks.node, exp(numbers - scale).node, reverse, along), numbers)
+    return scale + log(total)
 
 
 def linear_scan(a: Operand, x: Operand, axis: int = -1, *, reverse: bool = False) -> Tensor:
@@ -114,8 +112,8 @@ def linear_scan(a: Operand, x: Operand, axis: int = -1, *, reverse: bool = False
     along = b.normalise_axes("linear_scan", axis, len(shape))[0]
     common = promote(first.dtype, second.dtype)
     common = common if common.kind == "f" else float32
-    factors, terms = (y.astype(common).broadcast_to(shape).moveaxis(along, -1) for y in (first, second))
-    return derived(scans.linear_scan(factors.node, terms.node, reverse), factors, terms).moveaxis(-1, along)
+    factors, terms = (y.astype(common).broadcast_to(shape) for y in (first, second))
+    return derived(scans.linear_scan(factors.node, terms.node, reverse, along), factors, terms)
 
 
 def _standard(name: str, x: Tensor, axis: int | None, dtype: Any, include_initial: bool, join: str) -> Tensor:
