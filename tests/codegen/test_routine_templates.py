@@ -114,6 +114,14 @@ def merges() -> Iterator[Case]:
             x = with_nan(whole(2, n))
             order = OPS["sort_blocks"].numpy(x, size=32, descending=descending)
             yield Case("sort_merge", [x, order], {"run": 32, "descending": descending})
+    for n in (1025, 2048, 3000, 4097):
+        x = whole(2, n, high=2000)
+        order = OPS["sort_blocks"].numpy(x, size=1024, descending=False)
+        yield Case("sort_merge", [x, order], {"run": 1024, "descending": False})
+    x = np.sort(whole(1, 2048, high=2000))
+    for array in (x, x[:, ::-1], np.roll(x, 1024, 1), np.zeros_like(x)):  # all from one run first, or from both in turn
+        order = OPS["sort_blocks"].numpy(array, size=1024, descending=True)
+        yield Case("sort_merge", [np.ascontiguousarray(array), order], {"run": 1024, "descending": True})
 
 
 def searches() -> Iterator[Case]:
@@ -135,6 +143,10 @@ def scatters() -> Iterator[Case]:
         for (m, extent, c), chunk in (((50, 7, 1), 0), ((50, 7, 3), 20), ((1, 3, 2), 0), ((700, 3000, 1), 300)):
             index = whole(2, m, low=-1, high=extent + 2, dtype="i4")
             yield Case("scatter", [whole(2, m, c), index], {"extent": extent, "join": join, "chunk": chunk})
+    for (m, extent, c), chunk in (((2000, 900, 1), 0), ((700, 400, 3), 300), ((300, 2000, 1), 0)):
+        index = np.minimum(whole(2, m, low=-1, high=2 * extent, dtype="i4"), extent)  # half of it goes nowhere
+        index[0, ::3] = 7
+        yield Case("scatter", [whole(2, m, c), index], {"extent": extent, "join": "sum", "chunk": chunk})
     for dtype in TYPES:
         values, index = whole(90, 2, low=0, dtype=dtype), whole(90, low=0, high=5, dtype="i4")
         yield Case("scatter", [values, index], {"extent": 5, "join": "sum", "chunk": 0})

@@ -33,8 +33,9 @@ JOINS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 FEW = 8  # values a row, up to which every place looks at all of them
 SMALL = 1 << 16  # values times places, up to which it still does on a device that runs thousands of invocations
 SOFTWARE_SMALL = 1 << 14
-COPIES = 4  # the fewest lanes, each with places of its own in shared memory, that are worth a workgroup
+COPIES = 32  # the fewest lanes with places of their own in shared memory; where there is no room, lanes take turns
 MOST_COPIES = 64
+LANES = 128
 STAGED = 512  # values that a workgroup brings into shared memory at once
 GROUPS = 528  # workgroups that keep a large GPU busy
 SHARED_BYTES = 48 << 10  # what a large GPU has for a workgroup
@@ -223,17 +224,20 @@ def _scatter_geometry(
     parameters: dict[str, Any] = {
         "join": glsl if isinstance(glsl, str) else glsl[dtypes[0].kind],
         "identity": identity(join, dtypes[0]),
+        "single": c == 1,
     }
-    copies = _copies(extent * c, c, size_bytes, limits.shared_bytes)
-    if limits.software or copies < COPIES:
+    copies, turns_bytes = _copies(extent * c, c, size_bytes, limits.shared_bytes), extent * (c * size_bytes + 4) + 16
+    if limits.software or (copies < COPIES and turns_bytes > limits.shared_bytes):
         local = 8 if limits.software else 64
         groups = -(-numbers["all"] * c // local)
-        return Geometry(groups=groups, numbers=numbers, parameters={**parameters, "local": local, "copies": 0})
+        return Geometry(groups=groups, numbers=numbers, parameters={**parameters, "local": local, "way": "memory"})
     numbers |= {"bins": extent * c, "copies": copies, "staged": max(STAGED // c, 1)}
+    way = "copies" if copies >= COPIES else "turns"
+    copies_bytes = extent * c * copies * size_bytes + _staged_bytes(c, size_bytes)
     return Geometry(
         groups=numbers["all"], numbers=numbers,
-        parameters={**parameters, "local": min(128, limits.max_invocations), "copies": copies},
-        shared_bytes=extent * c * copies * size_bytes + _staged_bytes(c, size_bytes),
+        parameters={**parameters, "local": min(LANES, limits.max_invocations), "way": way},
+        shared_bytes=copies_bytes if way == "copies" else turns_bytes,
     )  # fmt: skip
 
 
@@ -274,10 +278,10 @@ def _software_chunk(rows: int, m: int, extent: int, c: int) -> int:
 
 
 def _gpu_chunk(rows: int, m: int, extent: int, c: int, dtype: DType) -> int:
-    """Elements of a chunk whose places fit into shared memory as often as it takes; 0 where they do not."""
-    if _copies(extent * c, c, dtype.size_bytes, SHARED_BYTES) < COPIES:
+    """Elements of a chunk whose places fit into shared memory; 0 where they do not."""
+    if extent * (c * dtype.size_bytes + 4) > SHARED_BYTES - 16:
         return 0
-    return max(-(-m // max(GROUPS // rows, 1)), STAGED)
+    return max(-(-m // max(GROUPS // rows, 1)), STAGED, extent // 2)
 
 
 def _in_one_row(values: Node, index: Node, extent: int) -> tuple[Node, Node]:

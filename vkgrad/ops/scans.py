@@ -26,7 +26,8 @@ from vkgrad.ops.views import pad, permute, slice_
 
 SERIAL = 32  # up to so many elements, one invocation does a chunk alone
 WIDE = 32  # and so it does where so many columns lie side by side
-EACH, LANES = 8, 512  # elements of an invocation, and invocations of a workgroup, where chunks are shared among lanes
+# Where chunks are shared among lanes: elements of a chunk, lanes of a workgroup, and bytes of a tile in shared memory.
+CHUNK, LANES, TILE_BYTES = 4096, 256, 16384
 # Elements of a chunk on a software driver: chunks for all cores, and far fewer than an invocation may loop over.
 SOFTWARE_CHUNKS, LEAST_CHUNK, MOST_CHUNK = 64, 256, 1 << 14
 
@@ -166,11 +167,14 @@ def _geometry(
         local = 8 if limits.software else 64
         parameters |= {"local": local, "lanes": 1}
         return Geometry(groups=-(-parts // local), numbers=numbers, parameters=parameters)
-    lanes = 32
-    while lanes * EACH < chunk and lanes < min(LANES, limits.max_invocations):
+    size_bytes = dtypes[0].size_bytes * (1 if join else 2)
+    lanes, each = 32, 4
+    while lanes * each < chunk and lanes < min(LANES, limits.max_invocations):
         lanes *= 2
-    parameters |= {"local": 1, "lanes": lanes, "each": -(-chunk // lanes)}
-    shared_bytes = lanes * dtypes[0].size_bytes * (1 if join else 2)
+    while lanes * each < chunk and 2 * lanes * each * size_bytes <= TILE_BYTES:
+        each *= 2
+    parameters |= {"local": 1, "lanes": lanes, "each": each}
+    shared_bytes = (lanes + lanes * each + lanes * each // 32) * size_bytes
     return Geometry(groups=parts, numbers=numbers, parameters=parameters, shared_bytes=shared_bytes)
 
 
@@ -180,7 +184,7 @@ def _chunk(shape: Shape, width: Any) -> int:
     if width.lanes == 1:
         return min(max(LEAST_CHUNK, -(-n // SOFTWARE_CHUNKS)), MOST_CHUNK)
     if c < WIDE:
-        return EACH * LANES
+        return CHUNK
     return min(max(SERIAL, -(-n * prod(lead) * c // width.invocations)), MOST_CHUNK)
 
 

@@ -22,9 +22,9 @@ from vkgrad.ops.families import routine
 from vkgrad.ops.samples import edges, inf, integers, nan, uniform
 
 # Elements of a block: sorted by one invocation on a software driver, by a workgroup in shared memory elsewhere.
-SOFTWARE_BLOCK, BLOCK = 32, 1024
+SOFTWARE_BLOCK, BLOCK = 32, 2048
 FEW = 16  # up to so many elements, one invocation sorts a row alone on every device
-MERGED = 8  # elements that an invocation merges; a software driver's does a block
+MERGED, LANES = 8, 128  # elements that an invocation merges (a software driver's does a block), and how many together
 
 
 def argsort(x: Node, descending: bool = False) -> Node:
@@ -106,11 +106,15 @@ def _merge(
     shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, *, run: int, descending: bool
 ) -> Geometry:
     *lead, n = shapes[0]
-    each, local = (SOFTWARE_BLOCK, 8) if limits.software else (MERGED, 128)
-    parts = -(-n // each)
+    shared = not limits.software and run % (MERGED * LANES) == 0
+    each, local = (MERGED, LANES) if shared else (SOFTWARE_BLOCK, 8)
+    parts = -(-n // (each * local if shared else each))
     numbers = {"n": n, "run": run, "parts": parts, "all": prod(lead) * parts}
-    groups = -(-numbers["all"] // local)
-    return Geometry(groups=groups, numbers=numbers, parameters={"descending": descending, "each": each, "local": local})
+    parameters = {"descending": descending, "each": each, "local": local, "shared": shared}
+    return Geometry(
+        groups=numbers["all"] if shared else -(-numbers["all"] // local), numbers=numbers, parameters=parameters,
+        shared_bytes=each * local * (dtypes[0].size_bytes + 4) + 8 if shared else 0,
+    )  # fmt: skip
 
 
 def _one_each(shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, **attributes: Any) -> Geometry:
