@@ -2,8 +2,8 @@
 
     python benchmarks/routines.py [--runs 20]
 
-Values are checked first, and must be the same bits in two runs. `copy` is a kernel that reads and writes as many bytes as
-the function must, in all.
+Values are checked first, and must be the same bits in two runs. `copy` is a kernel that reads and writes as
+many bytes as the function must, in all.
 """
 
 from __future__ import annotations
@@ -124,6 +124,11 @@ def cases() -> list[dict[str, Any]]:
             "name": "cumsum 1000x10000 axis 1", "arrays": (long.reshape(1000, -1),), "words": 2 * 10**7,
             "vkgrad": lambda x: vg.cumsum(x, 1), "torch": lambda t, x: t.cumsum(x, 1),
             "cupy": lambda c, x: c.cumsum(x, 1), "numpy": lambda x: np.cumsum(x, 1, dtype="f8"),
+        },
+        {
+            "name": "cumsum 10000x1000 axis 0", "arrays": (long.reshape(-1, 1000),), "words": 2 * 10**7,
+            "vkgrad": lambda x: vg.cumsum(x, 0), "torch": lambda t, x: t.cumsum(x, 0),
+            "cupy": lambda c, x: c.cumsum(x, 0), "numpy": lambda x: np.cumsum(x, 0, dtype="f8"),
         },
         {
             "name": "sort 1e6", "arrays": (keys,), "words": 2 * 10**6, "vkgrad": lambda x: vg.sort(x),

@@ -177,9 +177,16 @@ def _numpy_scatter(values: Any, index: Any, *, extent: int, join: str, chunk: in
     out = np.full((rows * parts * extent, c), start, wide)
     flat = index.reshape(rows, m).astype(np.int64)
     part = np.arange(m) // (chunk or max(m, 1))
-    place = (np.arange(rows)[:, None] * parts + part) * extent + flat
     inside = (flat >= 0) & (flat < extent)
-    getattr(np, JOINS[join]).at(out, place[inside], values.reshape(rows, m, c)[inside])
+    place = ((np.arange(rows)[:, None] * parts + part) * extent + flat)[inside]
+    sent = values.reshape(rows, m, c)[inside]
+    if place.size and join == "sum" and c == 1 and wide == "f8":
+        out[:, 0] = np.bincount(place, sent[:, 0], len(out))
+    elif place.size:
+        order = np.argsort(place, kind="stable")
+        place = place[order]
+        first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
+        out[place[first]] = getattr(np, JOINS[join]).reduceat(sent[order], first, axis=0, dtype=wide)
     return out.astype(values.dtype).reshape(_scatter_shape((values.shape, index.shape), extent=extent, chunk=chunk))
 
 
