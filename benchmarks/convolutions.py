@@ -40,6 +40,10 @@ LAYERS: dict[str, tuple[Convolution, ...]] = {
     ),
     "small": tuple(small(32)),
     "lenet": (*lenet(32), *lenet(256)),
+    "large lenet": (
+        *lenet(2048),
+        *(replace(s, parts=parts) for s in lenet(2048) if s.part == "wgrad" for parts in (32, 64, 128)),
+    ),
 }
 
 

@@ -415,7 +415,7 @@ def winograd_weights_row(name: str, bm: int, bc: int, kc: int, reason: str) -> R
     """A row of `contract_winograd_weights`: blocks of `bm` filters by `bc` channels, `kc` tiles of 4x4 at a time."""
     edge, positions = 4, 36
     threads = positions * (bm // 8) * (bc // 8)
-    need_bytes = 16 * max(kc * positions * (bm + bc) // 4, positions * bc)
+    need_bytes = 16 * max(kc * (positions * (bm + bc) // 4 + 4), positions * bc)
 
     def applies(kernel: Kernel, limits: Limits) -> bool:
         if kernel.product is None or limits.software or _product_dtype(kernel) is not float32:
