@@ -35,6 +35,11 @@ def side_by_side(
     return [(_one(members), level) for members, level in out]
 
 
+def longest_first(dispatches: Sequence[tuple[Dispatch, int]]) -> list[tuple[Dispatch, int]]:
+    """The same with the most work of each level first: short kernels then fill what a long one leaves idle."""
+    return sorted(dispatches, key=lambda pair: (pair[1], -sum(k.places * k.terms for k in parts(pair[0]))))
+
+
 def _one(members: Sequence[Dispatch]) -> Dispatch:
     kernels = tuple(member for member in members if isinstance(member, Kernel))
     return Group(kernels) if len(kernels) > 1 else members[0]

@@ -17,7 +17,7 @@ from vkgrad.ir.node import Node, Type, walk
 from vkgrad.ir.op import Shape
 from vkgrad.ir.program import Structure
 from vkgrad.ops.sources import LEAF
-from vkgrad.schedule.beside import side_by_side
+from vkgrad.schedule.beside import longest_first, side_by_side
 from vkgrad.schedule.fuse import Fuser
 from vkgrad.schedule.kernel import Dispatch, Group, Kernel
 from vkgrad.schedule.lower import Lowering
@@ -181,6 +181,8 @@ def build_plan(
         dispatches += [(part, levels[unit[0]]) for part in parts]
     if beside is not None and fuse:
         dispatches = side_by_side(dispatches, beside, max_buffers)
+    if width is not None:
+        dispatches = longest_first(dispatches)
     return Plan(
         kernels=tuple(dispatch for dispatch, _ in dispatches),
         levels=tuple(level for _, level in dispatches),
