@@ -145,6 +145,8 @@ def build_plan(
     stacks: list[Stack] = []
     if stacking is not None and fuse:
         barred = {position for node, position in writer.items() if ids[node] in takeover}
+        if width is not None:  # alone, these would be several kernels, that add up otherwise
+            barred |= {position for position, kernel in enumerate(kernels) if len(dense(kernel)) > 1}
         stacks = find_stacks(kernels, after, _order(after), barred, stacking, max_buffers)
     units = _units(len(kernels), stacks)
     levels = _levels(units, after)

@@ -40,7 +40,7 @@ class Stacking:
     lanes: Callable[[Kernel], int | None]
     at_once: int = 132
     most_words: int = 6144
-    level_us: float = 5.0
+    level_us: float = 3.5
     words_per_us: float = 27_000
     steps_per_us: float = 218_000
     trip_us: float = 0.1
