@@ -5,11 +5,11 @@ Importing it opens no device; the first value that is needed does.
 
 from typing import TYPE_CHECKING
 
-from vkgrad import fft, functions, indexing, nn, optim, random, tree, updates
+from vkgrad import functions, indexing, nn, optim, random, tree, updates
 from vkgrad.counters import counting, stats
 from vkgrad.custom_kernels import Geometry, custom_kernel
 from vkgrad.custom_rules import custom_vjp, stop_gradient
-from vkgrad.execution import default_device, devices, flush, host_policy, plan, set_device, synchronize
+from vkgrad.execution import default_device, devices, flush, host_policy, host_rules, plan, set_device, synchronize
 from vkgrad.functional import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
 from vkgrad.functions.convolution import *
 from vkgrad.functions.creation import *
@@ -46,13 +46,15 @@ from vkgrad.random import manual_seed
 from vkgrad.tensor import Tensor, asarray, eval, tensor
 
 if TYPE_CHECKING:
-    from vkgrad import data, testing, viz
+    from vkgrad import data, fft, linalg, testing, viz
     from vkgrad.serialization import load, save
     from vkgrad.viz import to_networkx
 else:
     # What many programs do without, and where it is: imported at its first use.
     _LATER = {
         "data": "data",
+        "fft": "fft",
+        "linalg": "linalg",
         "testing": "testing",
         "viz": "viz",
         "to_networkx": "viz",  # networkx takes longer than all the rest

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkgrad import engine, tree
 from vkgrad.engine import default_device, flush, host_policy, set_device, synchronize
 from vkgrad.errors import NoDriverError
 from vkgrad.ir.node import Node, walk
-from vkgrad.ir.op import Family
+from vkgrad.ir.op import OPS, Family
 from vkgrad.schedule.explain import KernelReport, explain, report
 from vkgrad.schedule.plan import Plan
 from vkgrad.tensor import Tensor
@@ -20,6 +20,7 @@ __all__ = [
     "devices",
     "flush",
     "host_policy",
+    "host_rules",
     "plan",
     "set_device",
     "synchronize",
@@ -70,6 +71,26 @@ def plan(*values: Any) -> PlanReport:
         rows = dict(zip(map(id, built.kernels), getattr(executable, "shaders", ()), strict=False))
         row = (lambda kernel: rows[id(kernel)].row) if rows else None
         return PlanReport(built, tuple(report(built, row)), tuple(placement), explain(built, row))
+
+
+class HostedOp(NamedTuple):
+    """One entry of `host_rules()`."""
+
+    op: str
+    condition: str
+    reason: str
+
+
+def host_rules() -> list[HostedOp]:
+    """Each operation that a Vulkan device leaves to the host, when, and why.
+
+    By default it is refused when the graph is built; with the host policy "allow" or "warn" it runs there, counted.
+    """
+    return [
+        HostedOp(op.name, op.host_rule.condition, op.host_rule.reason)
+        for op in OPS.values()
+        if op.host_rule is not None
+    ]
 
 
 def devices() -> list[str]:

@@ -73,6 +73,18 @@ class Geometry:
     shared_bytes: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class HostRule:
+    """When an op has no kernel on a Vulkan device although the types would allow one, and why.
+
+    applies   (input shapes, **attributes) -> whether it has none
+    """
+
+    condition: str
+    reason: str
+    applies: Callable[..., bool]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Op:
     """One primitive.
@@ -92,6 +104,7 @@ class Op:
     geometry   for routines, (input shapes, input dtypes, limits, **attributes) -> `Geometry`
     passes     for routines that one dispatch cannot compute at every size, (node, width) -> the same in shorter steps,
                or `node` itself; asked again until nothing changes
+    host_rule  where a kernel would be foolish and the host computes instead, if the host policy lets it
     batched    for routines, whether more leading axes, the same for all inputs, are more of the same
     """
 
@@ -111,6 +124,7 @@ class Op:
     geometry: Callable[..., Geometry] | None = None
     passes: Callable[..., Any] | None = None
     batched: bool = False
+    host_rule: HostRule | None = None
     doc: str = field(default="")
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ and placement follow from the record.
 from vkgrad.ops import (
     arithmetic,
     contraction,
+    factorisations,
     indexed,
     logic,
     random_bits,
@@ -19,6 +20,6 @@ from vkgrad.ops import (
 )
 
 __all__ = [
-    "arithmetic", "contraction", "indexed", "logic", "random_bits", "reductions", "scans", "sorting", "sources",
-    "transcendental", "views",
+    "arithmetic", "contraction", "factorisations", "indexed", "logic", "random_bits", "reductions", "scans", "sorting",
+    "sources", "transcendental", "views",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 
 from vkgrad.errors import DTypeError, ShapeError
 from vkgrad.ir.dtypes import ANY, FLOATING, INTEGRAL, NUMERIC, DType, bool_, dtype_of
-from vkgrad.ir.op import Family, Geometry, GradRule, Op, Shape, _Statement, register
+from vkgrad.ir.op import Family, Geometry, GradRule, HostRule, Op, Shape, _Statement, register
 from vkgrad.ops.samples import Samples
 
 DTypeRule = Callable[..., DType]
@@ -189,6 +189,7 @@ def routine(
     arity: int = 1,
     passes: Callable[..., Any] | None = None,
     batched: bool = False,
+    host_rule: HostRule | None = None,
     doc: str = "",
 ) -> Op:
     """An op that is one dispatch of a template of its own: whole arrays in row-major order in, one out.
@@ -199,6 +200,7 @@ def routine(
     return register(
         Op(
             name=name, family=Family.ROUTINE, arity=arity, shape=shape, dtype=dtype, numpy=quiet(numpy), grad=grad,
-            samples=samples, template=template, geometry=geometry, passes=passes, batched=batched, doc=doc,
+            samples=samples, template=template, geometry=geometry, passes=passes, batched=batched,
+            host_rule=host_rule, doc=doc,
         )
     )  # fmt: skip

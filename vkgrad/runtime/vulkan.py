@@ -144,6 +144,9 @@ class VulkanDevice:
         for dtype in (node.dtype, *(source.dtype for source in node.inputs)):
             if dtype.size_bytes == 8 and (reason := self.lacks(dtype)) is not None:
                 return reason
+        rule = node.op.host_rule
+        if rule is not None and rule.applies([source.shape for source in node.inputs], **node.attributes):
+            return f"{rule.condition}: {rule.reason}"
         return None
 
     # ---- memory
