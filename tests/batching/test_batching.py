@@ -27,8 +27,9 @@ EXAMPLES = 3
 
 
 def _variations(array: np.ndarray) -> np.ndarray:
-    """`array` and others like it, in one array with a leading axis: rolled, so that each is in the op's range."""
-    return np.stack([np.roll(array.reshape(-1), n).reshape(array.shape) for n in range(EXAMPLES)])
+    """`array` and others like it, in one array with a leading axis: its rows rolled,
+    so that each is in the op's range, and a permutation stays one."""
+    return np.stack([np.roll(array, n, axis=-1) if array.ndim else array for n in range(EXAMPLES)])
 
 
 def _outputs(case: Case, leaves: Sequence[Node]) -> list[Node]:

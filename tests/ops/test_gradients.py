@@ -22,6 +22,7 @@ from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DTYPES, dtype_of
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, OPS, ZERO, Family, Op
+from vkgrad.ops import factorisations
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.indexed import along, gather, scatter
 from vkgrad.ops.scans import linear_scan, scan
@@ -161,6 +162,25 @@ OTHERS: dict[str, list[Case]] = {
         *(_case(lambda x, i, j=j: _sent(x, i, 3, j), _distinct(12, 2), _SENT) for j in ("sum", "prod", "max", "min")),
         _case(lambda x, i: scatter(x, i, 3), _random(2, 2, 1), np.array([[2, 0], [0, 3]], np.int32)),
     ],
+}
+_SQUARE = np.array([[2.0, 0.3, -0.5], [0.3, 1.5, 0.2], [-0.5, 0.2, 1.0]])
+
+
+def _even(x: Node) -> Node:
+    return x + permute(x, (1, 0))
+
+
+OTHERS |= {
+    "cholesky": [_case(lambda x: factorisations.cholesky(_even(x)), _SQUARE)],
+    "substitute": [
+        _case(lambda a, y, lo=lo, u=u: factorisations.substitute(a, y, lower=lo, unit=u), _SQUARE, _random(3, 2))
+        for lo in (True, False)
+        for u in (True, False)
+    ],
+    "lu": [_case(factorisations.lu, _SQUARE + np.array([[0, 0, 0], [3, 0, 0], [0, 1, 0.0]]))],
+    "qr": [_case(factorisations.qr, _SQUARE), _case(factorisations.qr, _random(4, 2))],
+    "svd": [_case(lambda x: factorisations.svd_parts(factorisations.svd(x))[1], _random(4, 3))],
+    "eigh": [_case(lambda x: factorisations.eigh_parts(factorisations.eigh(_even(x)))[0], _SQUARE)],
 }
 OTHER_OPS = [op for op in OPS.values() if op.family is not Family.ELEMENTWISE and _differentiable(op)]
 

@@ -3,7 +3,8 @@
 Broadcasting and promotion happen here and nowhere else, as `expand` and `cast` nodes, so that a gradient rule has no
 shape code. An op's rules are asked once for each combination of attributes, shapes and element types; a program that
 builds the same graph again and again gets their answers from a table. Watchers of `on_rare` see every node with or of
-an element type that some devices lack, at the moment it is built (the engine refuses there what its device cannot do).
+an element type that some devices lack, or of an op with a host rule, at the moment it is built (the engine refuses
+there what its device cannot do).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MOST_LITERALS = 1 << 10
 
 
 class Ruled(NamedTuple):
-    """What an op's rules say of operands of some types: the result's signature, and whether a type in it is rare."""
+    """What an op's rules say of operands of some types: the result's signature, and if some device may refuse it."""
 
     signature: Signature
     is_rare: bool
@@ -66,7 +67,7 @@ def build(op: Op | str, *inputs: Node, **attributes: Any) -> Node:
         if dtype.narrow and record.family in JOINING:
             return cast(build(record, *(cast(node, dtype.computed) for node in inputs), **attributes), dtype)
         shape = record.shape([node.shape for node in inputs], **attributes)
-        ruled = Ruled(signature_of(record, attributes, shape, dtype), _is_rare(dtype, *dtypes))
+        ruled = Ruled(signature_of(record, attributes, shape, dtype), _is_rare(record, dtype, *dtypes))
         _remember(_ruled, key, ruled, MOST_RULED)
     return made(ruled, inputs)
 
@@ -82,11 +83,11 @@ def made(ruled: Ruled, inputs: tuple[Node, ...]) -> Node:
 
 def ruled_as(node: Node) -> Ruled:
     """What makes a node like this one."""
-    return Ruled(node.signature, _is_rare(node.dtype, *(source.dtype for source in node.inputs)))
+    return Ruled(node.signature, _is_rare(node.op, node.dtype, *(source.dtype for source in node.inputs)))
 
 
-def _is_rare(*dtypes: DType) -> bool:
-    return any(dtype.size_bytes == 8 for dtype in dtypes)
+def _is_rare(op: Op, *dtypes: DType) -> bool:
+    return op.host_rule is not None or any(dtype.size_bytes == 8 for dtype in dtypes)
 
 
 def _remember(table: dict[tuple, Any], key: tuple, value: Any, most: int) -> None:

@@ -29,6 +29,7 @@ from vkgrad.ops.contraction import contract
 from vkgrad.ops.families import floating, routine
 from vkgrad.ops.indexed import gather
 from vkgrad.ops.samples import uniform
+from vkgrad.ops.sorting import argsort, inverse
 from vkgrad.ops.views import pad, permute, slice_
 
 BLOCK = 32  # columns of a block: two of them fit the least shared memory that Vulkan promises
@@ -72,11 +73,6 @@ def joined(parts: Sequence[Node], axis: int) -> Node:
         total = placed if total is None else total + placed
     assert total is not None
     return total
-
-
-def _numbered(n: int, axis: int) -> Node:
-    """0 … n-1 down the rows (axis -2) or along the columns (axis -1) of an (n, n) mask."""
-    return b.reshape(b.build("iota", extent=n), (n, 1) if axis == -2 else (1, n))
 
 
 def masked(x: Node, comparison: str) -> Node:
@@ -329,17 +325,7 @@ def _lu_grad(g: Node, out: Node, a: Node) -> tuple:
     )
     left = substitute(transposed(unit), inner, lower=False, unit=True)
     whole = transposed(substitute(upper, transposed(left), lower=False))
-    return (rows_at(whole, _inverse(index)),)
-
-
-def _inverse(index: Node) -> Node:
-    """The permutation that undoes `index` (..., n): where each number stands."""
-    n = index.shape[-1]
-    places = b.reshape(index, (*index.shape, 1))
-    found = b.apply("equal", places, b.reshape(b.build("iota", extent=n), (1, n)))
-    own = b.reshape(b.build("iota", extent=n), (n, 1))
-    total = b.build("sum", b.apply("where", found, own, 0), axes=(index.ndim - 1,))
-    return b.reshape(total, index.shape)
+    return (rows_at(whole, inverse(index)),)
 
 
 def _lu_passes(node: Node, width: Any) -> Node:
@@ -418,15 +404,15 @@ def _qr_passes(node: Node, width: Any) -> Node:
     (a,) = node.inputs
     m, n = a.shape[-2:]
     k = min(n, BLOCK)
-    v, inverse, r = _reflections(block(a, (0, m), (0, k)))
+    v, bent, r = _reflections(block(a, (0, m), (0, k)))
     top = joined([identity(a, k), b.constant(0, a.dtype, (*a.shape[:-2], m - k, k))], -2) if m > k else identity(a, k)
-    q = _reflected(v, inverse, top)
+    q = _reflected(v, bent, top)
     if n == k:
         return joined([q, r], -2)
-    right = _reflected(v, transposed(inverse), block(a, (0, m), (k, n)), lower=True)
+    right = _reflected(v, transposed(bent), block(a, (0, m), (k, n)), lower=True)
     rest, corner = qr_parts(qr(block(right, (k, m), (0, n - k))))
     above = b.constant(0, a.dtype, (*a.shape[:-2], k, n - k))
-    q = joined([q, _reflected(v, inverse, joined([above, rest], -2))], -1)
+    q = joined([q, _reflected(v, bent, joined([above, rest], -2))], -1)
     r = joined([joined([r, block(right, (0, k), (0, n - k))], -1), joined([transposed(above), corner], -1)], -2)
     return joined([q, r], -2)
 
@@ -441,13 +427,13 @@ def _reflections(a: Node) -> tuple[Node, Node, Node]:
     unit = joined([identity(a, n), b.constant(0, a.dtype, (*a.shape[:-2], m - n, n))], -2) if m > n else identity(a, n)
     v = b.apply("where", turns, masked(block(packed, (0, m), (0, n)), "greater") + unit, 0)
     diagonal = b.apply("where", turns, 1 / b.apply("where", turns, scales, 1), 1)
-    inverse = masked(product(transposed(v), v), "less") + identity(a, n) * diagonal
-    return v, inverse, r
+    bent = masked(product(transposed(v), v), "less") + identity(a, n) * diagonal
+    return v, bent, r
 
 
-def _reflected(v: Node, inverse: Node, x: Node, lower: bool = False) -> Node:
+def _reflected(v: Node, bent: Node, x: Node, lower: bool = False) -> Node:
     """(I - V T V^T) x, with the triangular inverse of T (or of its transpose, which is lower)."""
-    return x - product(v, substitute(inverse, product(transposed(v), x), lower=lower))
+    return x - product(v, substitute(bent, product(transposed(v), x), lower=lower))
 
 
 def _householder_of(a: np.ndarray) -> np.ndarray:
@@ -494,7 +480,8 @@ def _composed(shapes: Sequence[Shape], dtypes: Dtypes, limits: DeviceLimits, **_
 routine(
     "householder", template="linalg_householder.comp.j2", geometry=_householder_geometry, shape=_householder_shape,
     dtype=floating("householder"), numpy=_each_matrix(_householder_of), grad=NOT_DIFFERENTIABLE,
-    samples=uniform(-2, 2), batched=True, doc="reflections that make a matrix upper triangular, below it; the last row scales them",
+    samples=uniform(-2, 2), batched=True, 
+    doc="reflections that make a matrix upper triangular, below it; the last row scales them",
 )  # fmt: skip
 
 routine(
@@ -563,19 +550,9 @@ def _orthogonal_rows(a: Node) -> tuple[Node, Node]:
     return block(packed, (0, n), (0, n)), block(packed, (0, n), (n, 2 * n))
 
 
-def _ranks(values: Node) -> Node:
-    """At which place each of `values` (..., 1, n) stands in descending order: (..., n); ties in order."""
-    n = values.shape[-1]
-    across, down = values, transposed(values)
-    before = b.apply("greater", across, down)
-    tied = b.apply("logical_and", b.apply("equal", across, down), b.apply("less", _numbered(n, -1), _numbered(n, -2)))
-    counted = b.cast(b.apply("logical_or", before, tied), b.build("iota", extent=1).dtype)
-    return b.reshape(b.build("sum", counted, axes=(counted.ndim - 1,)), (*values.shape[:-2], n))
-
-
 def _in_order(values: Node, *rows: Node) -> tuple[Node, ...]:
     """`values` (..., 1, n) in descending order, and the rows that belong to them."""
-    index = _inverse(_ranks(values))
+    index = argsort(-b.reshape(values, (*values.shape[:-2], values.shape[-1])))
     return transposed(rows_at(transposed(values), index)), *(rows_at(x, index) for x in rows)
 
 
@@ -624,13 +601,13 @@ def _gaps(values: Node) -> Node:
 def _svd_grad(g: Node, out: Node, a: Node) -> tuple:
     (u, s, v), (gu, gs, gv) = svd_parts(out), svd_parts(g)
     m, n = a.shape[-2:]
-    gaps, inverse = _gaps(s * s), _reciprocal(s)
+    gaps, over = _gaps(s * s), _reciprocal(s)
     turned_u, turned_v = gaps * product(transposed(u), gu), gaps * product(transposed(v), gv)
     inner = (turned_u + transposed(turned_u)) * s + transposed(s) * (turned_v + transposed(turned_v))
     inner = inner + masked(b.expand(gs, (*a.shape[:-2], n, n)), "equal")
     left = product(u, inner)
     if m > n:
-        left = left + (gu - product(u, product(transposed(u), gu))) * inverse
+        left = left + (gu - product(u, product(transposed(u), gu))) * over
     return (product(left, transposed(v)),)
 
 
