@@ -20,11 +20,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
 TOLERANCE = 2e-5  # of the norm of the sampled places; f32 sums of 200,000 terms stay below 1e-5, TF32 would not
+HALF_TOLERANCE = 4e-3  # a result is rounded to eight bits, or eleven
 TIMED_US = 15_000.0  # how long one candidate is timed, if it is not slower than that once
 WARM_US = 300_000.0  # an idle H200 takes about this long to reach its full clock
 PARTS = ("fwd", "dgrad", "wgrad")
@@ -40,10 +42,12 @@ class Gemm:
     k: int
     form: str = "nn"
     batch: int = 1
+    dtype: str = "float32"
 
     @property
     def name(self) -> str:
-        return f"gemm {f'{self.batch}x ' if self.batch > 1 else ''}{self.m}x{self.n}x{self.k} {self.form}"
+        kind = "" if self.dtype == "float32" else f"{self.dtype} "
+        return f"gemm {kind}{f'{self.batch}x ' if self.batch > 1 else ''}{self.m}x{self.n}x{self.k} {self.form}"
 
     @property
     def flops(self) -> int:
@@ -57,11 +61,11 @@ class Gemm:
         return (*lead, *left), (*lead, *right)
 
     def node(self) -> tuple[Any, list[Any]]:
-        from vkgrad.ir.dtypes import float32
+        from vkgrad.ir.dtypes import dtype_of
         from vkgrad.ops.contraction import contract
         from vkgrad.ops.sources import leaf
 
-        x, y = (leaf(shape, float32) for shape in self.operands)
+        x, y = (leaf(shape, dtype_of(self.dtype)) for shape in self.operands)
         lead = (3,) if self.batch > 1 else ()
         left = (0, 1) if self.form[0] == "n" else (1, 0)
         right = (1, 2) if self.form[1] == "n" else (2, 1)
@@ -80,10 +84,11 @@ class Gemm:
     def torch(self) -> Callable[[], Any]:
         import torch
 
-        x, y = (torch.rand(shape, device="cuda") - 0.5 for shape in self.operands)
+        dtype = getattr(torch, self.dtype)
+        x, y = ((torch.rand(shape, device="cuda") - 0.5).to(dtype) for shape in self.operands)
         x = x.transpose(-1, -2) if self.form[0] == "t" else x
         y = y.transpose(-1, -2) if self.form[1] == "t" else y
-        out = torch.empty((*x.shape[:-1], y.shape[-1]), device="cuda")
+        out = torch.empty((*x.shape[:-1], y.shape[-1]), device="cuda", dtype=dtype)
         return lambda: torch.matmul(x, y, out=out)
 
 
@@ -236,6 +241,13 @@ SHAPES: dict[str, tuple[Shape, ...]] = {
         Gemm(1536, 1536, 1536, "tt"), Gemm(128, 128, 64, "nt", 96), Gemm(197, 197, 64, "nt", 384),
         Gemm(64, 64, 64, "nn", 1024),
     ),
+    "half": tuple(
+        Gemm(n, n, n, form, dtype=dtype)
+        for n, form, dtype in (
+            (4096, "nn", "float16"), (8192, "nn", "float16"), (4096, "nn", "bfloat16"), (8192, "nn", "bfloat16"),
+            (4096, "tt", "float16"), (2048, "nt", "float16"), (1024, "nn", "float16"),
+        )
+    ),
     "mlp": (Gemm(2048, 128, 784), Gemm(2048, 10, 128), Gemm(128, 784, 2048, "tn"), Gemm(2048, 128, 10, "nt")),
     "lenet": (*lenet(32), *lenet(256), *lenet(2048)),
     "resnet": tuple(resnet18(32)),
@@ -278,7 +290,7 @@ def expected(kernel: Any, memory: Sequence[Any], places: Any) -> Any:
     """The product's sums at `places` (rows of coordinates along P) in double precision."""
     import numpy as np
 
-    from vkgrad.schedule.kernel import Load
+    from vkgrad.schedule.kernel import Compute, Load
 
     terms = np.indices(kernel.extents[kernel.parallel :]).reshape(len(kernel.extents) - kernel.parallel, -1)
     out = []
@@ -286,6 +298,8 @@ def expected(kernel: Any, memory: Sequence[Any], places: Any) -> Any:
         factors = []
         for side in (kernel.product.left, kernel.product.right):
             load = kernel.code[side]
+            if isinstance(load, Compute):  # half precision, widened
+                load = kernel.code[load.operands[0]]
             assert isinstance(load, Load)
             whole = [*(int(c) for c in place), *terms]
 
@@ -306,16 +320,23 @@ def expected(kernel: Any, memory: Sequence[Any], places: Any) -> Any:
 class Bench:
     """A device with noise in its memory, which serves every shape as operands."""
 
-    def __init__(self, device: Any, words: int) -> None:
+    def __init__(self, device: Any, words: int, dtype: str = "float32") -> None:
         import numpy as np
 
+        from vkgrad.ir.dtypes import dtype_of
+        from vkgrad.ops.narrow import encoded, handed_out
+
         self.device, self.native = device, device.native
-        self.host = np.random.default_rng(1).uniform(-1, 1, words).astype("f4")
-        self.noise = self.native.buffer(4 * words, "device")
-        piece = self.native.buffer(min(64 << 20, 4 * words), "upload")
-        for start in range(0, 4 * words, piece.nbytes):
-            size = min(piece.nbytes, 4 * words - start)
-            piece.write(self.host[start // 4 : (start + size) // 4])
+        kind = dtype_of(dtype)
+        self.size = kind.size_bytes
+        stored = encoded(np.random.default_rng(1).uniform(-1, 1, words).astype("f4"), kind)
+        self.host = handed_out(stored, kind)
+        size_bytes = self.size * words
+        self.noise = self.native.buffer(size_bytes, "device")
+        piece = self.native.buffer(min(64 << 20, size_bytes), "upload")
+        for start in range(0, size_bytes, piece.nbytes):
+            size = min(piece.nbytes, size_bytes - start)
+            piece.write(stored[start // self.size : (start + size) // self.size])
             self._run(lambda plan, start=start, size=size: plan.copy(self.noise, piece, size, start))
         self.landing = self.native.buffer(4096, "download")
 
@@ -330,9 +351,9 @@ class Bench:
         places, copies, start = [], [], 0
         for buffer in plan.buffers:
             if buffer.kind == "input":
-                places.append((self.noise, 4 * start, 4 * buffer.count))
+                places.append((self.noise, self.size * start, self.size * buffer.count))
                 copies.append(self.host[start : start + buffer.count])
-                start += -(-buffer.count // 64) * 64
+                start += -(-buffer.count // 128) * 128
             else:
                 places.append((self.native.buffer(4 * buffer.count, "device"), 0, 4 * buffer.count))
                 copies.append(None)
@@ -351,7 +372,7 @@ class Bench:
         (store,) = kernel.stores
         addresses = store.layout.offset + wanted["places"] @ np.array(store.layout.strides[: kernel.parallel])
 
-        found = self.fetch(out, addresses, run)
+        found = self.fetch(out, store.dtype, addresses, run)
         return float(np.linalg.norm(found - wanted["sums"]) / np.linalg.norm(wanted["sums"]))
 
     def check_plan(self, shape: Shape, plan: Any, copies: Sequence[Any], places: Sequence[Any], run: Any) -> float:
@@ -365,24 +386,29 @@ class Bench:
         inputs = {b.index: copies[n].reshape(b.shape) for n, b in enumerate(plan.buffers) if b.kind == "input"}
         wanted = shape.at([inputs[index] for index in sorted(inputs)], flat)
         out = places[number][0]
-        found = self.fetch(out, flat, run)
+        found = self.fetch(out, buffer.dtype, flat, run)
         return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
 
-    def fetch(self, out: Any, addresses: Sequence[int], run: Callable[[Any], Any]) -> Any:
+    def fetch(self, out: Any, dtype: Any, addresses: Any, run: Callable[[Any], Any]) -> Any:
         """The elements at `addresses` of a buffer, which `run` fills."""
         import numpy as np
 
+        from vkgrad.ops.narrow import handed_out
+
         def fill(plan: Any) -> None:
-            plan.fill(out, 0x7FC00000)
+            plan.fill(out, 0x7FC07FC0)  # not a number in either precision
             plan.barrier("full")
             run(plan)
             plan.barrier("full")
             for number, address in enumerate(addresses):
-                plan.copy(self.landing, out, 4, 4 * number, 4 * int(address))
+                plan.copy(self.landing, out, 4, 4 * number, dtype.size_bytes * int(address) // 4 * 4)
             plan.barrier("host")
 
         self._run(fill)
-        return np.frombuffer(self.landing.read(0, 4 * len(addresses)), "f4").astype("f8")
+        found = np.frombuffer(self.landing.read(0, 4 * len(addresses)), dtype.memory)
+        if dtype.size_bytes == 2:
+            found = found.reshape(-1, 2)[np.arange(len(addresses)), addresses % 2]
+        return handed_out(found, dtype).astype("f8")
 
     def samples(self, run: Callable[[Any], Any], count: int) -> list[float]:
         """µs of each of `count` runs."""
@@ -408,6 +434,134 @@ class Bench:
         for _ in range(8):
             self.samples(run, max(2, min(1000, int(enough_us / 8 / once))))
         return self.time(run)
+
+
+# ---- rows that are not in the table (yet)
+# bm, bn, bk, tm, tn, slices of `contract_shared`, and what else is set
+TILES: tuple[tuple[tuple[int, int, int, int, int, int], dict[str, Any]], ...] = (
+    ((128, 256, 16, 8, 8, 1), {"padded": False}),
+    ((256, 128, 16, 8, 8, 1), {"padded": False}),
+    ((128, 128, 32, 8, 8, 1), {"padded": False, "stages": 1}),
+    ((128, 128, 16, 8, 8, 1), {}),
+    ((128, 128, 8, 8, 8, 1), {}),
+    ((256, 64, 16, 8, 8, 1), {}),
+    ((256, 64, 8, 8, 8, 1), {}),
+    ((128, 64, 16, 8, 4, 1), {}),
+    ((64, 64, 16, 8, 4, 1), {}),
+    ((64, 64, 32, 8, 4, 2), {}),
+    ((96, 96, 16, 8, 4, 1), {}),
+    ((96, 96, 32, 8, 4, 2), {}),
+    ((96, 64, 16, 8, 4, 1), {}),
+    ((96, 64, 32, 8, 4, 2), {}),
+    ((96, 128, 16, 8, 8, 1), {}),
+    ((96, 128, 16, 8, 4, 1), {}),
+    ((32, 64, 32, 4, 4, 2), {}),
+    ((32, 32, 32, 4, 4, 4), {}),
+    ((64, 16, 32, 4, 4, 4), {}),
+    ((16, 64, 32, 4, 4, 4), {}),
+)  # fmt: skip
+
+
+# threads, lanes along K, rows, and steps of four at once of `contract_vector`
+VECTORS: tuple[tuple[int, int, int, int], ...] = (
+    *((256, lanes, 4, unroll) for lanes in (16, 32, 64, 128, 256) for unroll in (1, 2)),
+    *((256, lanes, 2, unroll) for lanes in (16, 32, 64) for unroll in (2, 4)),
+    *((256, lanes, 1, 4) for lanes in (32, 64, 128)),
+    *((128, lanes, 4, 2) for lanes in (8, 16, 32, 64)),
+    *((512, lanes, 4, 1) for lanes in (32, 64, 128)),
+    *((512, lanes, 4, 2) for lanes in (32, 64, 128)),
+)
+
+
+# bm, bn, bk, rows and columns of a subgroup, stages of `contract_cooperative`
+COOPERATIVE: tuple[tuple[int, int, int, int, int, int], ...] = (
+    (128, 128, 32, 64, 64, 2), (128, 128, 32, 64, 32, 2), (128, 128, 32, 32, 64, 2), (256, 128, 32, 64, 64, 1),
+    (128, 256, 32, 64, 64, 1), (128, 128, 64, 64, 64, 1), (128, 128, 64, 64, 32, 1), (256, 128, 16, 64, 64, 2),
+    (128, 256, 16, 64, 64, 2), (128, 256, 16, 64, 128, 2), (128, 128, 16, 64, 64, 2), (128, 256, 32, 64, 128, 1),
+    (64, 128, 32, 64, 32, 2), (64, 64, 64, 32, 32, 2), (128, 64, 64, 64, 32, 1),
+)  # fmt: skip
+
+
+def explored() -> list[Any]:
+    """Rows of `contract_shared`, `contract_vector` and `contract_cooperative` over the lists above."""
+    from vkgrad.codegen.rows import cooperative_row, shared_row, vector_row
+
+    rows = []
+    for (bm, bn, bk, tm, tn, slices), more in TILES:
+        flags = "".join(f" {name}={value}" for name, value in more.items())
+        name = f"{bm}x{bn}x{bk} {tm}x{tn}{f' /{slices}' if slices > 1 else ''}{flags}"
+        rows.append(shared_row(name, bm, bn, bk, tm, tn, slices, 40.0, "", **more))
+    for threads, lanes, each, unroll in VECTORS:
+        rows.append(vector_row(f"vector {threads} k{lanes} rows{each} x{unroll}", threads, lanes, each, unroll, ""))
+    for bm, bn, bk, wm, wn, stages in COOPERATIVE:
+        name = f"cooperative {bm}x{bn}x{bk} {wm}x{wn} stages={stages}"
+        rows.append(cooperative_row(name, bm, bn, bk, wm, wn, stages, ""))
+    return rows
+
+
+def explore(shapes: Sequence[Shape], rows: Sequence[Any], theirs: dict[str, float], out: Path | None) -> None:
+    """Every shape by every row that fits, printed as they come; the next shape's pipelines are made meanwhile."""
+    import vkgrad as vg
+    from vkgrad.codegen.render import render
+    from vkgrad.schedule.plan import build_plan
+
+    device: Any = vg.default_device()
+
+    def prepare(shape: Shape) -> Any:
+        target, leaves = shape.node()
+        plan = build_plan([target], leaves, lambda node: False, max_buffers=device.max_buffers, width=device.width)
+        (kernel,) = [kernel for kernel in plan.kernels if kernel.product]
+        own = [row for row in rows if row.applies(kernel, device.limits)]
+        if leaves[0].dtype.size_bytes == 2:  # the others read halves one by one
+            own = [row for row in own if "cooperative" in row.name or row.name == "contract_shared_128x128x16"]
+        others = [render(other, device.limits) for other in plan.kernels if other is not kernel]
+        shaders = [render(kernel, device.limits, row) for row in own]
+        return plan, kernel, own, shaders, others, pipelines(device, [*shaders, *others])
+
+    def words(dtype: str) -> int:
+        leaves = [shape.node()[1] for shape in shapes]
+        return max(sum(-(-prod(x.shape) // 128) * 128 for x in own) for own in leaves if own[0].dtype.name == dtype)
+
+    benches = {
+        dtype: Bench(device, words(dtype), dtype) for dtype in {shape.node()[1][0].dtype.name for shape in shapes}
+    }
+    with ThreadPoolExecutor(1) as ahead:
+        coming = [ahead.submit(prepare, shape) for shape in shapes]
+        for shape, future in zip(shapes, coming, strict=True):
+            plan, kernel, own, shaders, others, made = future.result()
+            bench = benches[shape.node()[1][0].dtype.name]
+            tolerance = TOLERANCE if bench.size == 4 else HALF_TOLERANCE
+            places, copies = bench.memory(plan)
+            wanted: dict = {}
+            times: dict[str, float] = {}
+            wrong = []
+            for number, (row, shader) in enumerate(zip(own, shaders, strict=True)):
+                rest = iter(zip(others, made[len(own) :], strict=True))
+                dispatches = []
+                for part, level in zip(plan.kernels, plan.levels, strict=True):
+                    text, pipeline = (shader, made[number]) if part is kernel else next(rest)
+                    dispatches.append((pipeline, [places[slot] for slot in part.slots], text.groups, level))
+                run = steps(dispatches)
+                output = places[kernel.slots[kernel.stores[0].slot]][0]
+                error = bench.check(kernel, copies, output, run, wanted)
+                if not error <= tolerance:
+                    wrong.append(f"{row.name} ({error:.1e})")
+                    continue
+                if number % 8 == 0:
+                    bench.warm(run, WARM_US / (1 if number == 0 else 10))
+                times[row.name] = bench.time(run)
+            torch = theirs.get(shape.name)
+            rate = shape.flops / 1e6 / (torch or 1e9)
+            print(f"\n{shape.name}: torch {torch or 0:.1f} us, {rate:.1f} TFLOP/s; {len(plan.kernels)} kernels")
+            for name, time in sorted(times.items(), key=lambda item: item[1]):
+                ratio = f"{torch / time:.3f}" if torch else ""
+                print(f"    {name:44} {time:10.1f} us {shape.flops / 1e6 / time:6.1f} TFLOP/s {ratio}")
+            if wrong:
+                print(f"    wrong: {'; '.join(wrong)}")
+            sys.stdout.flush()
+            if out:
+                with out.open("a") as file:
+                    file.write(json.dumps({"shape": shape.name, "torch_us": torch, "rows_us": times}) + "\n")
 
 
 @dataclass
@@ -459,7 +613,7 @@ def measure(shapes: Sequence[Shape], rows: Sequence[Any], ready: Callable[[], An
         work.append((shape, single, kernel, own, shaders, whole, parts))
     made = iter(pipelines(device, [shader for *_, a, _, b in work for shader in (*a, *b)]))
     ready()
-    words = max(sum(-(-b.count // 64) * 64 for b in w[1].buffers if b.kind == "input") for w in work)
+    words = max(sum(-(-b.count // 128) * 128 for b in w[1].buffers if b.kind == "input") for w in work)
     bench = Bench(device, words)
     out: list[Found] = []
     plans: list[Callable[[Any], None]] = []
@@ -545,6 +699,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--shapes", default="gemm,odd,mlp,lenet,resnet", help=f"of {', '.join(SHAPES)}")
     parser.add_argument("--only", default="", help="shapes whose name contains this")
     parser.add_argument("--rows", action="store_true", help="a line for every row, not only for the best")
+    parser.add_argument("--explore", action="store_true", help="time rows that are not in the table, as they come")
     parser.add_argument("--torch", type=Path, help="measure PyTorch alone, and write its times here")
     parser.add_argument("--alone", action="store_true", help="without PyTorch")
     parser.add_argument("--out", type=Path, help="a file for everything measured, as a line of JSON each")
@@ -567,7 +722,12 @@ def main(given: Sequence[str] | None = None) -> int:
         if process is not None and process.wait() == 0:
             theirs.update(json.loads(times.read_text()))
 
-    found = {one.shape.name: one for one in measure(shapes, [row for row in ROWS if "contract" in row.name], ready)}
+    products = [row for row in ROWS if "contract" in row.name]
+    if chosen.explore:
+        ready()
+        explore(shapes, [*explored(), *products], theirs, chosen.out)
+        return 0
+    found = {one.shape.name: one for one in measure(shapes, products, ready)}
     for group, own in lists.items():
         print(f"\n{group}\n{tables([found[shape.name] for shape in own], theirs, chosen.rows)}")
     if chosen.out:

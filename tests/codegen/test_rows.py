@@ -26,7 +26,7 @@ from tests.planned import plan_of
 from tests.reference import graph_only  # noqa: F401  a fixture: double precision is refused by no device
 from vkgrad.autodiff import vjp
 from vkgrad.codegen.render import render
-from vkgrad.codegen.rows import MOST_TRIPS, ROWS, Limits, Row, choose
+from vkgrad.codegen.rows import MOST_TRIPS, ROWS, Limits, Row, choose, shared_row
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, bool_, float32, float64, int32, uint32
 from vkgrad.ir.node import Node
@@ -180,7 +180,10 @@ def test_what_is_fused_around_a_product(device: Device):
         ("contract_shared_32x32", ((0, 1), (2, 1), (0, 2)), ((260, 64), (130, 64))),
         ("contract_shared_128x64", ((1, 0), (1, 2), (2, 0)), ((32, 516), (32, 524))),
         ("contract_shared_256x64", ((0, 1), (1, 2), (0, 2)), ((1290, 17), (17, 390))),
-        ("contract_shared_256x128", ((0, 1), (1, 2), (0, 2)), ((1284, 12), (12, 756))),
+        ("contract_shared_128x128", ((0, 1), (2, 1), (0, 2)), ((764, 12), (756, 12))),
+        ("contract_shared_128x128x32", ((0, 1), (1, 2), (0, 2)), ((764, 44), (44, 756))),
+        ("contract_shared_128x128x32", ((1, 0), (2, 1), (0, 2)), ((44, 764), (756, 44))),
+        ("contract_shared_64x16", ((0, 1), (2, 1), (0, 2)), ((2100, 33), (15, 33))),
         ("contract_shared_128x16", ((0, 1), (2, 1), (0, 2)), ((4300, 33), (15, 33))),
         ("contract_shared_16x64", ((0, 1), (1, 2), (0, 2)), ((15, 40), (40, 2300))),
     ],
@@ -190,6 +193,49 @@ def test_staged_products(device: Device, row: str, labels: Sequence, shapes: Seq
     x, y = (leaf(shape, float32) for shape in shapes)
     ran = check(device, [contract(x, y, *labels)], [x, y], kinds=[limits_of(device, GPU_LIKE)])
     assert row in ran
+
+
+@pytest.mark.parametrize("form", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize(("tile", "padded"), [((128, 256, 8, 8, 8, 1), False), ((64, 64, 16, 8, 4, 2), True)], ids=str)
+def test_tiles_that_need_more_shared_memory(device: Device, tile: tuple[int, ...], padded: bool, form: str):
+    """Two rows need more shared memory than software drivers have: the same with half as deep stages."""
+    row = shared_row("half as deep", *tile, 40.0, "", padded=padded)
+    limits = limits_of(device, GPU_LIKE)
+    targets, leaves = product(508, 1020, 28, form)
+    values = {node: whole(node.shape, node.dtype, seed) for seed, node in enumerate(leaves)}
+    plan, order = plan_of(targets)
+    assert row.parameters(plan.kernels[0], limits)["bn"] == tile[1]
+    (got,) = run_plan(device, plan, [values[node] for node in order], limits, lambda _: row)
+    np.testing.assert_array_equal(got, evaluate_in_double(targets, values)[0])
+
+
+def test_where_operands_are_not_orderly_a_large_tile_gives_way(device: Device):
+    """Rows for which shared memory is full take other tiles where they need room, and add up in the same order."""
+    limits = limits_of(device, GPU_LIKE)
+    (row,) = (row for row in ROWS if row.name == "contract_shared_128x128x32")
+    x, y = leaf((764, 4, 11), float32), leaf((4, 756, 11), float32)
+    targets = [contract(x, y, (0, 1, 3), (1, 2, 3), (0, 2))]
+    values = {node: whole(node.shape, node.dtype, seed) for seed, node in enumerate((x, y))}
+    plan, order = plan_of(targets)
+    (kernel,) = (kernel for kernel in plan.kernels if kernel.product)
+    assert row.parameters(kernel, limits)["padded"] and row.applies(kernel, limits)
+    (got,) = run_plan(device, plan, [values[node] for node in order], limits, lambda k: row if k is kernel else None)
+    np.testing.assert_array_equal(got, evaluate_in_double(targets, values)[0])
+
+
+@pytest.mark.parametrize("form", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("size", [(1, 4100, 260), (2, 3000, 361), (4097, 1, 256), (2051, 7, 513), (8, 1028, 1024)])
+def test_a_large_matrix_times_few_vectors(device: Device, size: tuple[int, int, int], form: str):
+    targets, leaves = product(*size, form)
+    ran = check(device, targets, leaves, kinds=[limits_of(device, GPU_LIKE)])
+    assert ("contract_vector" in ran) == (min(size[:2]) <= 2) and "contract_vectors" in ran
+
+
+def test_large_matrices_times_vectors_in_a_batch(device: Device):
+    x, y = leaf((5, 801, 264), float32), leaf((5, 3, 264), float32)
+    limits = limits_of(device, GPU_LIKE)
+    ran = check(device, [contract(x, y, (3, 0, 1), (3, 2, 1), (0, 3, 2))], [x, y], kinds=[limits])
+    assert "contract_vectors" in ran
 
 
 def test_fours_are_taken_only_where_they_lie_side_by_side():
@@ -412,12 +458,15 @@ def test_same_sum_same_bits_alone_and_fused(device: Device):
 def example(row: str) -> tuple[list[Node], list[Node]]:
     """Something that `row` computes on GPU-like limits."""
     sizes = {
-        "contract_shared_256x128": (1284, 756, 17), "contract_shared_128x128": (772, 752, 17),
+        "contract_vector": (2, 4100, 260), "contract_vectors": (5, 4100, 260),
+        "contract_shared_128x256": (772, 1520, 20), "contract_shared_128x128": (772, 752, 17),
         "contract_shared_256x64": (1284, 388, 17),
         "contract_shared_128x64": (516, 524, 17), "contract_shared_64x64": (390, 361, 17),
-        "contract_shared_128x128x16": (772, 752, 17), "contract_shared_32x64": (196, 364, 33),
+        "contract_shared_128x128x32": (772, 752, 36), "contract_shared_64x64x32": (390, 361, 33),
+        "contract_shared_32x64": (196, 364, 33),
         "contract_shared_32x32": (196, 190, 33), "contract_shared_128x16": (4100, 15, 17),
-        "contract_shared_16x64": (15, 2100, 33), "contract_tiled": (30, 17, 23),
+        "contract_shared_16x64": (15, 2100, 33), "contract_shared_64x16": (2100, 15, 33),
+        "contract_tiled": (30, 17, 23),
     }  # fmt: skip
     if row in sizes:
         return product(*sizes[row])

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from vkgrad.codegen import glslang
+from vkgrad.codegen import bfloat16, glslang
 from vkgrad.codegen.glslang import Target
 from vkgrad.errors import CompilerError, ShaderError
 
@@ -118,11 +118,12 @@ def compile_with(compiler: Compiler, source: str, *, name: str, target: Target =
     if "\0" in source:
         raise ShaderError(f"{name}: the source has a NUL character, where a compiler would stop reading without a word")
     try:
-        return compiler.to_spirv(source, target)
+        module = compiler.to_spirv(source, target)
     except ShaderError as error:
         words = str(error)
         shown = numbered(source, error_lines(words))
         raise ShaderError(f"{name}: {compiler.name} refused the shader\n{words}\n{shown}") from None
+    return bfloat16.with_bfloat16(module) if bfloat16.MARK in source else module
 
 
 def error_lines(words: str) -> set[int]:

@@ -106,6 +106,10 @@ def overloads(dtypes: Iterable[DType]) -> list[str]:
 # What the text of a shader must ask for before it may name a type or a function.
 EXTENSIONS = {
     r"\bsubgroupBroadcast\(": "GL_KHR_shader_subgroup_ballot : require",
+    r"\bcoopmat<": "GL_KHR_cooperative_matrix : require",
+    r"\bgl_ScopeSubgroup\b": "GL_KHR_memory_scope_semantics : require",
+    r"\bgl_Subgroup\w+": "GL_KHR_shader_subgroup_basic : require",
+    r"\b(float16_t|f16vec2)\b": "GL_EXT_shader_explicit_arithmetic_types_float16 : require",
     r"\[\[unroll\]\]": "GL_EXT_control_flow_attributes : enable",
     r"\bu?int8_t\b": "GL_EXT_shader_8bit_storage : require",
     r"\bu?int16_t\b": "GL_EXT_shader_16bit_storage : require",
@@ -120,7 +124,7 @@ def extensions(text: str) -> list[str]:
 def buffer_declarations(
     dispatch: Dispatch, body: str, packing: Packing = frozenset(), hidden: Set[int] = frozenset()
 ) -> list[str]:
-    """A block per slot, and a second one over the same memory where `body` takes four elements at a time.
+    """A block per slot, and more over the same memory where `body` takes four elements, or eight halves, at a time.
 
     Slots in `hidden` have none.
     """
@@ -133,13 +137,19 @@ def buffer_declarations(
                 types[own[part.slot]] = stored_type(part.dtype, packing)
     access = ["" if slot in written else "readonly " for slot in range(len(dispatch.slots))]
     shown = [slot for slot in range(len(dispatch.slots)) if slot not in hidden]
-    return [
-        f"layout(binding = {slot}) {access[slot]}buffer B{slot} {{ {types[slot]} b{slot}[]; }};" for slot in shown
-    ] + [
-        f"layout(binding = {slot}) {access[slot]}buffer B{slot}_four {{ {VECTORS[types[slot]]} b{slot}_four[]; }};"
-        for slot in shown
-        if f"b{slot}_four[" in body
-    ]
+    return (
+        [f"layout(binding = {slot}) {access[slot]}buffer B{slot} {{ {types[slot]} b{slot}[]; }};" for slot in shown]
+        + [
+            f"layout(binding = {slot}) {access[slot]}buffer B{slot}_four {{ {VECTORS[types[slot]]} b{slot}_four[]; }};"
+            for slot in shown
+            if f"b{slot}_four[" in body
+        ]
+        + [
+            f"layout(binding = {slot}) {access[slot]}buffer B{slot}_eight {{ uvec4 b{slot}_eight[]; }};"
+            for slot in shown
+            if f"b{slot}_eight[" in body
+        ]
+    )
 
 
 VECTORS = {"float": "vec4", "int": "ivec4", "uint": "uvec4"}  # four of a storage type
@@ -242,6 +252,11 @@ class Fetch:
     condition: str
     element: str  # with a place for `inside`, which must hold for the address to be taken
     fill: str
+    at_rest: str  # the array of what of its address is fixed while K runs ...
+    stride: str  # ... and by how much a step along K moves it, where K is one axis; "" for not at all
+    plain: str  # element number `at`; four or eight of them, where `at` counts so many
+    four: str
+    eight: str
 
 
 @dataclass
@@ -281,7 +296,10 @@ class Staged:
     row_passes: int
     k_passes: int
     table: bool
-    wide_element: str = ""  # four elements in row t of the fixed sums
+    wide_element: str  # four elements in row t of the fixed sums
+    rows: int
+    linear: bool  # addresses are a sum that K moves evenly, and nothing is tested
+    moves: int  # by how many words of four a row is moved for every fourth step, instead of a longer pitch
 
     @property
     def name(self) -> str:
@@ -290,6 +308,10 @@ class Staged:
     @property
     def active(self) -> int:
         return self.lanes_rows * self.lanes_k
+
+
+def largest_divisor(count: int, most: int) -> int:
+    return next(d for d in range(min(count, most), 0, -1) if count % d == 0)
 
 
 @dataclass
@@ -329,20 +351,32 @@ class ProductView:
     def extent(self, axis: int) -> str:
         return self.view.text.numbers.name(("extent", axis), self.view.kernel.extents[axis])
 
-    def staged(self, name: str, rows: int, bk: int, threads: int, dense: str, wide: bool) -> Staged:
+    def staged(
+        self,
+        name: str,
+        rows: int,
+        bk: int,
+        threads: int,
+        dense: str,
+        wide: bool,
+        padded: bool = True,
+        unit: int = 0,
+    ) -> Staged:
         """The work of `threads` invocations that stage bk steps of `rows` rows of one side, along what is dense."""
         side, group, bound = (self.left, "m", self.m) if name == "left" else (self.right, "n", self.n)
-        unit_rows, unit_k = (1, 1) if not wide else (1, 4) if dense == "k" else (4, 1)
+        unit = unit or (4 if wide else 1)
+        unit_rows, unit_k = (1, unit) if dense == "k" else (unit, 1)
         row_units, k_units = rows // unit_rows, bk // unit_k
         if dense == "k":
-            lanes_k = min(threads, k_units)
-            lanes_rows = min(threads // lanes_k, row_units)
+            lanes_k = largest_divisor(k_units, threads)
+            lanes_rows = largest_divisor(row_units, threads // lanes_k)
         else:
-            lanes_rows = min(threads, row_units)
-            lanes_k = min(threads // lanes_rows, k_units)
-        assert row_units % lanes_rows == 0 and k_units % lanes_k == 0
-        element = ""
-        if wide:
+            lanes_rows = largest_divisor(row_units, threads)
+            lanes_k = largest_divisor(k_units, threads // lanes_rows)
+        element, pitch = "", rows // 4 + int(padded)
+        if unit == 8:
+            pitch = (bk if dense == "k" else rows) // 8 + 1
+        elif wide:
             product = self.view.kernel.product
             assert product is not None
             index = product.left if name == "left" else product.right
@@ -350,10 +384,13 @@ class ProductView:
             assert isinstance(load, Load)
             along = "".join(f" + {sum_name}" for sum_name, _ in side.along_k)
             element = f"b{load.slot}_four[k_inside ? uint({side.fixed[0][0]}[t]{along}) >> 2 : 0u]"
+        linear = len(self.k_axes) == 1 and side.in_two_steps and not any(fetch.condition for fetch in side.fetches)
+        moves = 8 // lanes_k if not padded and wide and dense == "k" and lanes_k <= 8 and rows >= 32 else 0
         return Staged(
-            side, group, f"{group}_first", bound, dense, wide, rows // 4 + 1, unit_rows, unit_k, lanes_rows, lanes_k,
+            side, group, f"{group}_first", bound, dense, wide, pitch, unit_rows, unit_k, lanes_rows, lanes_k,
             row_units // lanes_rows, k_units // lanes_k,
             table=dense == "own" and len(self.k_axes) > 1 and 0 < len(side.along_k) <= 4, wide_element=element,
+            rows=rows, linear=linear, moves=moves,
         )  # fmt: skip
 
     def _operand(self, name: str, root: int, own: list[int]) -> Operand:
@@ -392,7 +429,15 @@ class ProductView:
                 dtype = instruction.dtype
                 element = text.element(instruction.slot, dtype, f"{{inside}} ? {address} : 0")
                 fill = literal(instruction.fill, dtype)
-                fetches.append(Fetch(names[index], dtype.glsl, condition, element, fill))
+                last = len(kernel.extents) - 1
+                step = instruction.layout.strides[last] if self.k_axes else 0
+                stride = text.numbers.name((index, 0, last), step) if step else ""
+                plain, four = text.element(instruction.slot, dtype, "at"), f"b{instruction.slot}_four[at]"
+                own_sum = f"{name}_{index}_0"
+                eight = f"b{instruction.slot}_eight[at]"
+                fetches.append(
+                    Fetch(names[index], dtype.glsl, condition, element, fill, own_sum, stride, plain, four, eight)
+                )
             else:
                 finish += defined
                 in_two_steps &= isinstance(instruction, (Literal, Compute))

@@ -80,6 +80,23 @@ class Executable:
     pipelines: list[_native.Pipeline]
 
 
+def _matrices(info: dict[str, Any]) -> frozenset[str]:
+    """The half-precision types for `Limits.matrices`."""
+    wanted = {"m": 16, "n": 16, "k": 16, "c": "f32", "d": "f32", "saturating": False, "scope": "subgroup"}
+    if info["subgroup_size"] != 32 or not info["features"].get("shaderFloat16"):
+        return frozenset()
+    names = {"f16": "float16"}
+    if info["features"].get("shaderBFloat16CooperativeMatrix"):
+        names["bf16"] = "bfloat16"
+    return frozenset(
+        names[shape["a"]]
+        for shape in info["cooperative_matrices"]
+        if shape["a"] == shape["b"]
+        and shape["a"] in names
+        and all(shape[key] == value for key, value in wanted.items())
+    )
+
+
 class VulkanDevice:
     kind = "vulkan"
 
@@ -104,6 +121,7 @@ class VulkanDevice:
             float64=bool(info["features"].get("shaderFloat64")),
             int64=bool(info["features"].get("shaderInt64")),
             broadcast=self.software,
+            matrices=_matrices(info),
             packing=frozenset(size for size, feature in SMALL_STORAGE.items() if not info["features"].get(feature)),
         )
         driver = f"{info['driver_name']} {info['driver_version']:x} {info['driver_info']}"

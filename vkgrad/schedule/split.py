@@ -32,7 +32,7 @@ LOADING = 4
 WORTH_SPLITTING = 15 * 10**6
 # Tiles in which contractions are done: rows, columns, and µs for a term of one tile a processor. Then what a kernel
 # that joins the parts and its barrier cost at least, and how many words it reads in a µs. All of an H200.
-TILES = ((64, 64, 0.032), (32, 64, 0.022))
+TILES = ((64, 64, 0.0285), (32, 64, 0.0175))
 JOIN_US = 6.0
 JOINED_PER_US = 500_000
 # The gradient of 3x3 filters by Winograd's method: filters and channels of a block, the edge of a tile, tiles that are
