@@ -11,7 +11,7 @@ import pytest
 
 import vkgrad as vg
 from benchmarks import first_step
-from vkgrad.bench import cases, contender, guards, kernels, peaks, step, training
+from vkgrad.bench import cases, contender, guards, kernels, models, peaks, step, training
 from vkgrad.bench.cases import Case
 from vkgrad.cli import main
 from vkgrad.schedule.kernel import parts
@@ -99,7 +99,11 @@ def test_models_are_timed_in_every_arm(capsys, tmp_path, device):
     assert bench("models", *given, device=device) == 0
     assert "of peak" in capsys.readouterr().out
     lines = lines_in(tmp_path)
-    assert [line["arm"] for line in lines] == list(contender.ARMS)
+    recorded, anew = (
+        [line["arm"] for line in lines if line["contender"] == name] for name in ("vkgrad_jit", "vkgrad_eager")
+    )
+    assert recorded == list(contender.ARMS) and anew == list(models.UNJITTED)
+    assert len(lines) == len(recorded) + len(anew)
     assert all(line["median_us"] > 0 and line["gflop_s"] > 0 and line["dispatches"] for line in lines)
 
 
