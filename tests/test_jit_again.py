@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import vkgrad as vg
-from vkgrad import nn, optim
+from vkgrad import engine, nn, optim
 from vkgrad.config import config
 from vkgrad.step import MISSED, RING, Step
 
@@ -257,22 +257,49 @@ def test_an_argument_that_another_step_updates(hits: list[bool]) -> None:
     assert any(hits)
 
 
-def test_an_argument_that_the_step_itself_updates_under_another_name() -> None:
+@pytest.mark.parametrize("often", [1, 2, 5])
+def test_an_argument_that_the_step_itself_updates_under_another_name(often: int) -> None:
     w, x = t(1, 2), t(0, 0)
     vg.eval(w, x)
 
     @vg.jit
     def step(given: vg.Tensor) -> vg.Tensor:
         w.assign(w + 1)
-        return given * 10 + w
+        return given * w.sum()  # reads the argument after the update, which is in place
 
     expected = array(1, 2)
-    for i in range(4 * RING):
-        given = w if i % 2 else x
+    for i in range(6 * RING):
+        given = x if i % often else w
         before = given.numpy()
-        assert step(given).tolist() == (before * 10 + expected + 1).tolist()
         expected = expected + 1
+        assert step(given).tolist() == (before * expected.sum()).tolist()
     assert w.tolist() == expected.tolist()
+
+
+def test_a_result_given_to_another_step_again_and_again() -> None:
+    make, use = vg.jit(lambda x: x * 2), vg.jit(lambda r: r + 1)
+    result = make(array(1, 2))
+    for i in range(3 * RING):
+        assert use(result).tolist() == [3, 5]
+        make(array(i, i))  # takes back the memory that the result was in
+
+
+def test_a_new_argument_with_the_id_of_an_old_one() -> None:
+    step = vg.jit(lambda x: x * 10)
+    seen: set[int] = set()
+    met_again = 0
+    for i in range(300):
+        x = t(i, -i)
+        vg.eval(x)
+        number = id(engine.values[x.node])
+        met_again += number in seen
+        seen.add(number)
+        for _ in range(3):
+            assert step(x).tolist() == [10 * i, -10 * i]
+        assert step.latest is not None and all(value() is not None for value in step.latest.bound.values())
+        del x
+    assert met_again > 10  # else this test shows nothing
+    assert len(step.latest.rings) < 4
 
 
 def test_results_that_come_back_as_arguments(hits: list[bool]) -> None:
@@ -282,6 +309,38 @@ def test_results_that_come_back_as_arguments(hits: list[bool]) -> None:
         h = step(h, array(i, -i))
         expected = expected * np.float32(0.5) + array(i, -i)
     np.testing.assert_array_equal(h.numpy(), expected)
+
+
+# ---- what else is about
+def test_a_settled_step_inside_a_function_that_is_recorded() -> None:
+    w = t(0, 0)
+    inner = vg.jit(lambda: w.assign(w + 1))
+    settle(inner)
+    outer = vg.jit(lambda x: (inner(), x * 2)[1])
+    before = w.numpy()
+    for i in range(1, 2 * RING):
+        assert outer(array(1, 2)).tolist() == [2, 4]
+        np.testing.assert_array_equal(w.numpy(), before + i)
+
+
+def test_autocast_around_a_settled_step() -> None:
+    x = vg.tensor(np.random.default_rng(0).random((8, 8), "f4"))
+    product = vg.jit(lambda a: a @ x)
+    settle(product, x)
+    exact = product(x).tolist()
+    with vg.autocast(vg.bfloat16):
+        rough = product(x)
+        assert rough.dtype is vg.bfloat16 or rough.tolist() != exact
+    assert product(x).tolist() == exact
+
+
+def test_a_read_that_was_broken_off_leaves_nothing_behind(hits: list[bool]) -> None:
+    w = t(1, 2)
+    step = vg.jit(lambda x: w.assign(w + x))
+    settle(step, array(0, 0))
+    engine.evaluate([], read=[w.node])  # its bytes are on their way when the reader is interrupted
+    step(array(1, 1))
+    assert w.tolist() == [2, 3] and hits[-1]
 
 
 # ---- gradients

@@ -68,7 +68,7 @@ def reader(
                     return None
                 source = known.source
                 if source is None:
-                    if id(known) not in bound or value.shape != first[0] or value.dtype is not first[1]:
+                    if id(known) not in bound:
                         return None
                     marks.append(id(known))
                     continue
@@ -77,7 +77,7 @@ def reader(
         return tuple(marks), arrays
 
     # Not the arrays of the first call, which need not live on.
-    others = [(v.shape, v.dtype) if kind else v for kind, v in zip(kinds, arguments, strict=True)]
+    others = [None if kind else value for kind, value in zip(kinds, arguments, strict=True)]
     return read
 
 

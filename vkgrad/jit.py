@@ -58,7 +58,7 @@ class Jitted:
         latest, autocast = self.latest, config.autocast
         if latest is not None and not named and autocast == self.autocast and not history.is_transforming():
             with engine.lock:
-                if engine.trace is None and not engine.pending:
+                if engine.trace is None:
                     result = latest.again(arguments)
                     if result is not MISSED:
                         return result

@@ -65,8 +65,8 @@ class Way:
 # The first whose size is reached. The sizes are where measurements on an H200 cross (docs/decisions/006).
 WRITTEN = Way("written in place", 0)
 WAYS = (
-    Way("staged", 1 << 20, page_locked=True, staged=True),
-    Way("page-locked", 1 << 16, page_locked=True),
+    Way("staged", 1 << 22, page_locked=True, staged=True),
+    Way("page-locked", 1 << 18, page_locked=True),
     WRITTEN,
 )
 

@@ -10,7 +10,7 @@
 namespace vkgrad {
 namespace {
 constexpr size_t page = 4096, worth = 1 << 18; // bytes a thread must have to move to be worth waking
-constexpr unsigned most = 4;
+constexpr unsigned most = 8;                   // and no more than half the processors, which have other work too
 
 // Starting a thread takes some 30 us and waking one a few, so they stay, asleep between copies. Whoever asks for a copy
 // takes part in it and waits for nobody who has not begun: late threads, or those that a fork has lost, cost nothing.
@@ -76,7 +76,7 @@ class Crew {
 
 void copy_bytes(char* target, const char* source, size_t count, unsigned threads) {
     if (!threads)
-        threads = unsigned(std::min({count / worth, size_t(most), size_t(std::thread::hardware_concurrency())}));
+        threads = unsigned(std::min({count / worth, size_t(most), size_t(std::thread::hardware_concurrency() / 2)}));
     if (threads > 1) {
         Crew& crew = Crew::get();
         std::unique_lock<std::mutex> alone(crew.one_at_a_time, std::try_to_lock);
