@@ -23,7 +23,7 @@ LAYERS = (
     (
         "tensor", "composites", "tree", "history", "conversion", "precision", "indexing", "updates", "functions",
         "functional", "mapping", "custom_kernels", "custom_rules", "fft", "random", "linalg", "tracing", "arguments",
-        "step", "jit", "execution", "testing",
+        "holding", "step", "jit", "execution", "testing",
     ),
     ("nn", "optim", "data", "serialization"),
     ("viz", "profile", "bench", "cli", "__init__", "__main__"),

@@ -303,12 +303,26 @@ def test_a_new_argument_with_the_id_of_an_old_one() -> None:
 
 
 def test_results_that_come_back_as_arguments(hits: list[bool]) -> None:
-    step = vg.jit(lambda h, x: h * 0.5 + x)
-    h, expected = t(0, 0), array(0, 0)
-    for i in range(8 * RING):
-        h = step(h, array(i, -i))
-        expected = expected * np.float32(0.5) + array(i, -i)
-    np.testing.assert_array_equal(h.numpy(), expected)
+    """As in functional style: parameters go in, new ones come out."""
+    step = vg.jit(lambda state, other, x: (state * 0.5 + x, other + state))
+    state, other = t(0, 0), t(1, 1)
+    a, b = array(0, 0), array(1, 1)
+    kept = []
+    for i in range(12 * RING):
+        x = array(i % 5, -i % 3)
+        state, other = step(state, other, x)
+        a, b = a * np.float32(0.5) + x, b + a
+        if i % 8 == 7:
+            kept.append((state, a))
+    np.testing.assert_array_equal(other.numpy(), b)
+    for tensor, right in kept:
+        np.testing.assert_array_equal(tensor.numpy(), right)
+    for _ in range(2 * RING):
+        state, other = step(state, other, array(0, 0))
+    with vg.counting() as c:
+        state, other = step(state, other, array(0, 0))
+    assert hits[-3:] == [True] * 3
+    assert (c.submissions, c.buffers_allocated, c.bytes_uploaded) == (1, 0, 8)
 
 
 # ---- what else is about

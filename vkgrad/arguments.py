@@ -20,6 +20,7 @@ from vkgrad.tensor import Tensor
 HOST, COPIED = "host", "copied"
 Mark: TypeAlias = int | str
 Marks: TypeAlias = tuple[Mark, ...]
+Found: TypeAlias = tuple[Marks, Sequence[np.ndarray], Sequence[engine.Value]]  # and arrays and values for the first two
 
 
 def is_array(value: Any) -> bool:
@@ -31,13 +32,11 @@ def _is_itself(value: Any) -> bool:
     return isinstance(value, bool | int | float | str | None) or type(value).__hash__ is object.__hash__
 
 
-def reader(
-    arguments: tuple, bound: Mapping[int, Any]
-) -> Callable[[tuple], tuple[Marks, Sequence[np.ndarray]] | None] | None:
-    """What finds out where later arguments are, and their arrays, with no look into nestings; None where there are any.
+def reader(arguments: tuple, bound: Mapping[int, Any]) -> Callable[[tuple], Found | None] | None:
+    """What finds out where later arguments are, with no look into nestings; None where there are any.
 
-    It gives None where an argument is not of the kind it was, or is a tensor on the device that is not `bound`. Shapes
-    and element types are the recording's business.
+    It gives None where an argument is not of the kind it was. Shapes and element types of arrays are the recording's
+    business. Those of tensors on the device, which it cannot check, are looked at here.
     """
     kinds = [type(value) if is_array(value) else None for value in arguments]
     if not all(
@@ -47,13 +46,14 @@ def reader(
     count = len(kinds)
     if all(kind is np.ndarray for kind in kinds):
         marks = (HOST,) * count
-        return lambda given: (marks, given) if len(given) == count else None
+        return lambda given: (marks, given, ()) if len(given) == count else None
 
-    def read(given: tuple) -> tuple[Marks, Sequence[np.ndarray]] | None:
+    def read(given: tuple) -> Found | None:
         if len(given) != count:
             return None
         marks: list[Mark] = []
         arrays: list[np.ndarray] = []
+        copied: list[engine.Value] = []
         for value, kind, first in zip(given, kinds, others, strict=True):
             if kind is None:
                 if value is not first:
@@ -68,16 +68,23 @@ def reader(
                     return None
                 source = known.source
                 if source is None:
-                    if id(known) not in bound:
+                    if id(known) in bound:
+                        marks.append(id(known))
+                    elif (value.shape, value.dtype) == first and known.size_bytes:
+                        marks.append(COPIED)
+                        copied.append(known)
+                    else:
                         return None
-                    marks.append(id(known))
                     continue
             marks.append(HOST)
             arrays.append(source)
-        return tuple(marks), arrays
+        return tuple(marks), arrays, copied
 
     # Not the arrays of the first call, which need not live on.
-    others = [None if kind else value for kind, value in zip(kinds, arguments, strict=True)]
+    others = [
+        value if kind is None else (value.shape, value.dtype) if kind is Tensor else None
+        for kind, value in zip(kinds, arguments, strict=True)
+    ]
     return read
 
 

@@ -59,6 +59,11 @@ def _open_regions() -> list[Counts]:
 
 def count(**amounts: int) -> None:
     """Add to the process's counters and to every region open on this thread."""
+    add(amounts)
+
+
+def add(amounts: Mapping[str, int]) -> None:
+    """`count` of amounts that are at hand as a mapping."""
     with _lock:
         _add(_total, amounts)
     for region in getattr(_regions, "stack", ()):

@@ -25,7 +25,7 @@ import numpy as np
 
 from vkgrad.codegen import cache
 from vkgrad.config import config
-from vkgrad.counters import count, count_host
+from vkgrad.counters import add, count, count_host
 from vkgrad.errors import NoDeviceError, UnsupportedError, VkgradError
 from vkgrad.ir import build
 from vkgrad.ir import node as node_module
@@ -487,7 +487,7 @@ def counts_of(plan: Plan | None, recording: Recording) -> dict[str, int]:
 
 def submitted(plan: Plan | None, recording: Recording, counts: dict[str, int]) -> None:
     """Note a recording that was handed to its device, and what that counts as."""
-    count(**counts)
+    add(counts)
     _in_flight.append(recording)
     if len(_in_flight) > MOST_IN_FLIGHT:
         _in_flight.pop(0).wait()

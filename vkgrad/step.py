@@ -11,99 +11,33 @@ module must not know kernels.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 from vkgrad import engine
 from vkgrad.arguments import COPIED, HOST, Mark, Marks, dtype_in, host_data, is_array, reader, replaced
 from vkgrad.config import config
 from vkgrad.errors import UnsupportedError, VkgradError
-from vkgrad.ir.dtypes import dtype_of
+from vkgrad.holding import ALONE, UNUSED, Given, State, copied, holders, transfer, upload, users
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family
 from vkgrad.ir.weak import WeakMap
 from vkgrad.ops.sources import leaf
 from vkgrad.runtime.device import Device, Job, Memory, Recording, Use
 from vkgrad.tensor import Tensor
-from vkgrad.tracing import Owner, Trace
+from vkgrad.tracing import Trace
 
 RING = 3  # recordings of one step that take turns
 SMALL_BYTES = 1 << 16  # results up to this size travel back with the step itself
 MET_OFTEN = 2  # the call from which a tensor on the device, given as an argument, is read where it is
 MOST_BOUND = 8  # such tensors of one step: each combination has recordings of its own
+MOST_BEFORES = 4  # recorded copies of arguments into one recording; each keeps the memory it reads
 TINY_BYTES = 1 << 12  # results up to this size are written by the kernel itself to where the host reads
 
 
-class _Probe:
-    """Has a node that nobody else holds."""
-
-    _node = None
-
-    def __init__(self) -> None:
-        self._node = leaf((), dtype_of("float32"))
-
-
-def _holders(handle: Any) -> int:
-    return sys.getrefcount(handle._node)
-
-
-ALONE = _holders(_Probe())  # what `_holders` says of a tensor whose leaf nobody else holds
-
-
-class Given(NamedTuple):
-    """A result's leaf and value, kept by the recording that writes its memory: they stand for the next result once
-    nobody else has them, which makes handing one out a matter of a microsecond."""
-
-    node: Node
-    value: engine.Value
-
-
-def _users(given: Given) -> int:
-    return sys.getrefcount(given.node) + sys.getrefcount(given.value)
-
-
-def _users_of_nothing() -> int:
-    given = Given(leaf((), dtype_of("float32")), engine.Value(None, None, 0))  # type: ignore[arg-type]
-    engine.values[given.node] = given.value
-    return _users(given)
-
-
-UNUSED = _users_of_nothing()  # what `_users` says of a result that nobody else has
 MISSED: Any = object()  # what `again` returns where it could not
-
-
-@dataclass(eq=False)
-class State:
-    """A tensor outside the function that it reads, and perhaps assigns to.
-
-    owners     the tensors that had this leaf when the function read it: as a rule one; none for a constant
-    node       their leaf, as of the last run; weakly, so that a step never holds one
-    private    the memory is a copy that no tensor has
-    """
-
-    owners: tuple[Owner, ...]
-    node: ref[Node]
-    value: engine.Value
-    assigned: bool
-    private: bool = False
-
-    def fits(self) -> bool:
-        """Whether the tensors are still there, and still agree."""
-        handles = [owner() for owner in self.owners]
-        return all(handle is not None and handle._node is handles[0]._node for handle in handles)
-
-    def is_behind(self, handle: Any) -> bool:
-        """Whether its tensor has another value than the memory that the recordings use."""
-        node: Node = handle._node
-        # A step recorded meanwhile may have made the tensor's memory its own, which it writes without a new leaf.
-        found = engine.values.get(node)
-        return node is not self.node() or (self.private and found is not None and found.fixed)
-
-    def is_gone(self) -> bool:
-        return any(isinstance(owner, ref) and owner() is None for owner in self.owners)
 
 
 @dataclass
@@ -116,6 +50,7 @@ class Slot:
     given: list[Given]
     landings: list[tuple[Recording, int] | None]  # of each result, where its bytes arrive on the host
     counts: dict[str, int]  # what one run of it counts as
+    befores: dict[tuple[int, ...], Recording]  # copies of arguments into it, by the ids of the memory they come from
 
 
 class Step:
@@ -189,7 +124,7 @@ class Step:
                 shared.append(handle)
         for handle in shared:
             if handle._node in engine.values:
-                value = _copied(engine.values[handle._node])
+                value = copied(engine.values[handle._node])
                 handle.node = leaf(handle.shape, handle.dtype)
                 engine.values[handle.node] = value
         return bool(shared)
@@ -241,9 +176,9 @@ class Step:
     def _settle(self, state: State, node: Node) -> None:
         """Bring a state's value to the device, into memory that stays; one that is assigned to gets its own."""
         value = state.value
-        _upload(value)
+        upload(value)
         if value.lent:
-            value.memory, value.landed, value.lent = _copied(value).memory, None, False
+            value.memory, value.landed, value.lent = copied(value).memory, None, False
         if state.assigned:
             handle = state.owners[0]()
             if value.fixed:
@@ -251,7 +186,7 @@ class Step:
             else:
                 is_own = sum(other is value for other in engine.values.values()) == 1
             if not is_own:
-                value = state.value = engine.values[node] = _copied(value)
+                value = state.value = engine.values[node] = copied(value)
             value.fixed, value.owner = True, ref(handle)
 
     def _slot(self, marks: Marks) -> Slot:
@@ -319,7 +254,7 @@ class Step:
         for landing, number in enumerate(small):
             landings[number] = (recording, landing)
         counts = engine.counts_of(plan, recording) | {"flushes": 1, "bytes_uploaded": sum(size for _, size in uploads)}
-        slot = Slot(recording, results, arguments, [], landings, counts)
+        slot = Slot(recording, results, arguments, [], landings, counts, {})
         slot.given = [self._new_result(slot, number) for number in range(len(results))]
         return slot
 
@@ -373,7 +308,7 @@ class Step:
             elif data is not None and data.size:
                 slot.recording.write(number, data)
                 number += 1
-        before = self.device.record(Job(None, copies=copies)) if copies else None
+        before = self._before(slot, copies) if copies else None
         engine.submit(self.plan, slot.recording, flushes=1, before=before)
         for state in self.states:
             state.value.landed = None
@@ -393,15 +328,20 @@ class Step:
         found = self.arrays_in(arguments)
         if found is None:
             return MISSED
-        marks, arrays = found
+        marks, arrays, on_device = found
         ring = self.rings.get(marks, ())
         if len(ring) < RING:
             return MISSED
         slot = ring[self.turn % RING]
         for given in slot.given:
-            if _users(given) != UNUSED:
+            if users(given) != UNUSED:
                 return MISSED
-        if not slot.recording.run(arrays):
+        before = None
+        if on_device:
+            before = slot.befores.get(tuple([id(value.memory) for value in on_device]))
+            if before is None:
+                return MISSED
+        if not slot.recording.run(arrays, before):
             return MISSED
         self.turn += 1
         engine.submitted(self.plan, slot.recording, slot.counts)
@@ -435,12 +375,22 @@ class Step:
         """Make a recording ready to run again: it must be over, and results still in use must leave its memory."""
         slot.recording.wait()
         for number, given in enumerate(slot.given):
-            used = _users(given) != UNUSED  # before `value` is one more
+            used = users(given) != UNUSED  # before `value` is one more
             value, memory = given.value, slot.results[number].memory
             if used or value.memory is not memory or not value.lent:
                 if value.lent and value.memory is memory and value.size_bytes:
-                    value.memory, value.landed, value.lent = _copied(value).memory, None, False
+                    value.memory, value.landed, value.lent = copied(value).memory, None, False
                 slot.given[number] = self._new_result(slot, number)
+
+    def _before(self, slot: Slot, copies: list[tuple[Memory, Memory, int]]) -> Recording:
+        """The recording of these copies. Results that come back as arguments lie in the same memory every few calls."""
+        key = tuple([id(source) for _, source, _ in copies])
+        found = slot.befores.get(key)
+        if found is None:
+            if len(slot.befores) == MOST_BEFORES:
+                slot.befores.clear()
+            found = slot.befores[key] = self.device.record(Job(None, copies=copies))  # keeps the memory, so ids stay
+        return found
 
     def _copy_in(self, value: Tensor, place: Memory) -> list[tuple[Memory, Memory, int]]:
         """The copy that brings an argument which is on the device to where the recording reads it."""
@@ -464,24 +414,24 @@ class Step:
             elif state.assigned:
                 old = state.node()
                 if old is not None and engine.values.get(old) is mine:  # somebody still holds it
-                    engine.values[old] = _copied(mine)
-                _transfer(new, mine)
+                    engine.values[old] = copied(mine)
+                transfer(new, mine)
                 mine.owner = ref(handle)
                 handle.node = leaf(handle.shape, handle.dtype)
                 engine.values[handle._node] = mine
             else:
                 if not state.private:
-                    state.value, state.private = _copied(new), True
+                    state.value, state.private = copied(new), True
                     self.rings.clear()
                 else:
-                    _transfer(new, mine)
+                    transfer(new, mine)
         state.node = ref(handle._node)
 
     def _preserve(self, state: State) -> None:
         """Whoever else holds the leaf of a tensor that is about to be updated in place meant the value it has now."""
         handle = state.owners[0]()
-        if _holders(handle) > ALONE and state.value.size_bytes:
-            engine.values[handle._node] = _copied(state.value)
+        if holders(handle) > ALONE and state.value.size_bytes:
+            engine.values[handle._node] = copied(state.value)
             handle.node = leaf(handle.shape, handle.dtype)
             engine.values[handle._node] = state.value
             state.node = ref(handle._node)
@@ -495,8 +445,10 @@ class Step:
             handle = owner()
             if handle is not None:
                 handle.grad = tensors[gradient.number] if isinstance(gradient, _Place) else gradient
-        if type(self.result) is _Place:
+        if type(self.result) is _Place:  # one tensor, as a rule the loss
             return tensors[self.result.number]
+        if self.result is None:
+            return None
         return replaced(self.result, lambda place: tensors[place.number] if isinstance(place, _Place) else place)
 
 
@@ -514,31 +466,5 @@ class _Place:
         self.number = number
 
 
-# ---- moving values
 def _is_small(value: engine.Value) -> bool:
     return 0 < value.size_bytes <= SMALL_BYTES
-
-
-def _upload(value: engine.Value) -> None:
-    """Bring a value that is still on the host to its device."""
-    if value.source is not None:
-        recording = value.device.record(Job(None, uploads=[engine.upload_of(value)]))
-        recording.write(0, value.source)
-        value.source = None
-        engine.submit(None, recording)
-
-
-def _transfer(source: engine.Value, destination: engine.Value) -> None:
-    _upload(source)
-    copy = (destination.memory, source.memory, source.size_bytes)
-    engine.submit(None, source.device.record(Job(None, copies=[copy])))
-
-
-def _copied(value: engine.Value) -> engine.Value:
-    """A value of its own memory with the same elements."""
-    _upload(value)
-    copy = engine.Value(value.device, None, value.size_bytes)
-    if value.size_bytes:
-        copy.memory = value.device.allocate(value.size_bytes)
-        _transfer(value, copy)
-    return copy

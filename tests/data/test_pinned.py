@@ -101,10 +101,15 @@ def test_a_consumer_that_keeps_everything_gets_ordinary_arrays_in_the_end() -> N
     assert len(pool.device.given) == MOST_PIECES
 
 
-def test_small_arrays_need_none() -> None:
+def test_small_arrays_lie_in_ordinary_memory_which_is_used_again_too() -> None:
     pool = Pool(Device(smallest=1000))
-    assert not pool.copied(np.zeros(4, "f4")).flags.writeable and not pool.device.given
-    assert pool.take((250,), np.dtype("f4")) is not None
+    first = pool.copied(np.zeros(4, "f4"))
+    assert not first.flags.writeable and not pool.device.given
+    address = first.ctypes.data
+    second = pool.copied(np.ones(4, "f4"))
+    assert second.ctypes.data != address and first.tolist() == [0] * 4
+    del first
+    assert pool.copied(np.full(4, 2, "f4")).ctypes.data == address and second.tolist() == [1] * 4
 
 
 def test_pinned_arrays_are_copies() -> None:

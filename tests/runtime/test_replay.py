@@ -51,7 +51,7 @@ def locked(device: Device, array: np.ndarray) -> tuple[Buffer, np.ndarray]:
 def test_what_is_not_as_it_was_said_to_be_is_left_alone(device: Device) -> None:
     replay, _, out = made(device)
     x = np.arange(N, dtype=FLOAT)
-    device.wait(replay.run(x))
+    device.wait(replay.run(None, x))
 
     class Subclass(np.ndarray):
         """May mean something else by its bytes."""
@@ -73,7 +73,7 @@ def test_what_is_not_as_it_was_said_to_be_is_left_alone(device: Device) -> None:
     }
     before = device.counters["submissions"]
     for name, arrays in others.items():
-        assert replay.run(*arrays) == 0, name
+        assert replay.run(None, *arrays) == 0, name
     assert device.counters["submissions"] == before
     assert np.array_equal(np.frombuffer(out, FLOAT), x)
 
@@ -92,7 +92,7 @@ def test_values_by_every_way_many_times_over(device: Device, way: Way) -> None:
             device.wait(ticket)
             assert np.array_equal(np.frombuffer(out, FLOAT), np.full(N, value)), turn
         array = pinned[turn % 5][1] if turn % 2 else arrays[turn % 5]
-        expected.append((replay.run(array), float(array[0])))
+        expected.append((replay.run(None, array), float(array[0])))
 
 
 @pytest.mark.parametrize("way", EVERY_WAY.values(), ids=EVERY_WAY)
@@ -101,7 +101,7 @@ def test_an_array_may_change_after_the_call_unless_it_cannot(device: Device, way
     x = np.ones(N, FLOAT)
     for i in range(20):
         x[:] = i
-        ticket = replay.run(x)
+        ticket = replay.run(None, x)
         x[:] = -1
         device.wait(ticket)
         assert np.array_equal(np.frombuffer(out, FLOAT), np.full(N, i))
@@ -115,7 +115,7 @@ def test_writable_page_locked_memory_is_not_relied_on(device: Device) -> None:
     assert x.flags.writeable
     for i in range(20):
         x[:] = i
-        ticket = replay.run(x)
+        ticket = replay.run(None, x)
         x[:] = -1
         device.wait(ticket)
         assert np.array_equal(np.frombuffer(out, FLOAT), np.full(N, i))
@@ -126,7 +126,7 @@ def test_page_locked_memory_stays_until_its_copy_is_over(device: Device) -> None
     live = device.counters["buffers_live"]
     for i in range(100):  # each in memory of its own, which nobody holds after the call
         buffer, x = locked(device, np.full(N, i, FLOAT))
-        ticket = replay.run(x)
+        ticket = replay.run(None, x)
         del buffer, x
         device.wait(ticket)
         assert np.array_equal(np.frombuffer(out, FLOAT), np.full(N, i))
@@ -137,14 +137,14 @@ def test_parts_of_page_locked_memory_and_what_only_begins_in_it(device: Device) 
     replay, _, out = made(device, EVERY_WAY["page-locked"])
     _, whole = locked(device, np.arange(3 * N, dtype=FLOAT))
     for start in (0, 1, N, 2 * N):
-        device.wait(replay.run(whole[start : start + N]))
+        device.wait(replay.run(None, whole[start : start + N]))
         assert np.array_equal(np.frombuffer(out, FLOAT), np.arange(start, start + N))
 
 
 def test_a_submission_of_the_plan_by_itself_in_between(device: Device) -> None:
     replay, plan, out = made(device, EVERY_WAY["staged"])
     for i in range(10):
-        replay.run(np.full(N, i, FLOAT))
+        replay.run(None, np.full(N, i, FLOAT))
         ticket = device.submit(plan)
         device.wait(ticket)
         assert np.array_equal(np.frombuffer(out, FLOAT), np.full(N, i))
@@ -155,16 +155,16 @@ def test_a_lost_or_closed_device_says_so(device: Device) -> None:
 
     replay, _, _ = made(device, EVERY_WAY["staged"])
     x = np.zeros(N, FLOAT)
-    device.wait(replay.run(x))
+    device.wait(replay.run(None, x))
     device._simulate_device_lost()
     for _ in range(2):
         with pytest.raises(DeviceLostError):
-            replay.run(x)
+            replay.run(None, x)
     other = Device()
     replay, _, _ = made(other)
     other.close()
     with pytest.raises(DeviceClosedError):
-        replay.run(x)
+        replay.run(None, x)
 
 
 def test_mistakes_of_whoever_makes_one(device: Device) -> None:
@@ -175,7 +175,7 @@ def test_mistakes_of_whoever_makes_one(device: Device) -> None:
     plan.finish()
     with pytest.raises(IndexError, match="replay: argument"):
         device.replay(plan, [(place, 4, 64, FLOAT.num, (16,), False, None)])
-    assert device.replay(plan, []).run() > 0
+    assert device.replay(plan, []).run(None) > 0
 
 
 @pytest.mark.parametrize("way", EVERY_WAY.values(), ids=EVERY_WAY)

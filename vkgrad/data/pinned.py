@@ -19,6 +19,12 @@ Device = Any  # of `vkgrad.runtime.device`
 MOST_PIECES = 12  # of one shape in a pool: a consumer that keeps its batches does not lock all memory
 
 
+class Ordinary(bytearray):
+    """Memory from which nothing is copied but by the processor."""
+
+    busy = False
+
+
 class Piece:
     """Page-locked memory for one array, and the array that was handed out last."""
 
@@ -45,15 +51,15 @@ class Pool:
         self._pieces: dict[tuple[tuple[int, ...], str], list[Piece]] = {}
 
     def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Piece | None:
-        """A free piece; None where such memory is no gain, or too much of it is in use."""
+        """A free piece; None where too many are in use. Even where page-locked memory is no gain, memory that has been
+        written before is: the first touch of each page costs more than gathering into it."""
         pieces = self._pieces.setdefault((shape, dtype.str), [])
         found = next((piece for piece in pieces if piece.is_free()), None)
-        if found is None and len(pieces) < MOST_PIECES and dtype.kind in "fiu":
-            size = dtype.itemsize * int(np.prod(shape))
-            memory = self.device.page_locked(size) if size else None
-            if memory is not None:
-                found = Piece(memory, shape, dtype)
-                pieces.append(found)
+        size = dtype.itemsize * int(np.prod(shape))
+        if found is None and len(pieces) < MOST_PIECES and size and dtype.kind in "biuf":
+            memory = self.device.page_locked(size)
+            found = Piece(Ordinary(size) if memory is None else memory, shape, dtype)
+            pieces.append(found)
         return found
 
     def gathered(self, array: Array, indices: Array) -> Array:

@@ -110,8 +110,9 @@ class Plan:
 class Replay:
     """One recording of a step, and where its arguments go."""
 
-    def run(self, *arrays: Any) -> int:
-        """Bring the arrays to the device and submit the plan, once its previous run is over; returns the ticket.
+    def run(self, before: Plan | None, *arrays: Any) -> int:
+        """Bring the arrays to the device and submit the plan, once its previous run is over; returns the ticket. A plan
+        given as `before` goes first, in the same submission.
 
         0 when one of them is not as it was said to be (class, element type, extents, contiguous): nothing was done.
         Page-locked memory that it read from may be written again when it is no longer `busy`.

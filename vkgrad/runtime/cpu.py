@@ -119,7 +119,7 @@ class CpuRecording:
         self.job.uploads[number][0][: stored.nbytes] = stored.reshape(-1).view(np.uint8)
         count(bytes_uploaded=stored.nbytes)
 
-    def run(self, arrays: Sequence[np.ndarray]) -> bool:
+    def run(self, arrays: Sequence[np.ndarray], before: CpuRecording | None = None) -> bool:
         expected = self.job.arrays
         if len(arrays) != len(expected):
             return False
@@ -128,7 +128,7 @@ class CpuRecording:
                 return False
         for (memory, _), array in zip(self.job.uploads, arrays, strict=True):  # a mask is smaller here than its upload
             memory[: array.nbytes].view(array.dtype)[:] = array.reshape(-1)
-        self.submit()
+        self.submit(before)
         return True
 
     def submit(self, before: CpuRecording | None = None) -> None:

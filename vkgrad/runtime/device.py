@@ -49,7 +49,7 @@ class Recording(Protocol):
         """Run; a recording given as `before` runs first, in the same submission."""
         ...
 
-    def run(self, arrays: Sequence[np.ndarray]) -> bool:
+    def run(self, arrays: Sequence[np.ndarray], before: Any = None) -> bool:
         """Write all arrays and submit, after waiting for the previous run, in as little time as the host can.
 
         False where they are not what the job says they are: then nothing was done.

@@ -371,8 +371,9 @@ class VulkanRecording:
             )
         return self.device.native.replay(self.plans[0], arguments)
 
-    def run(self, arrays: Sequence[np.ndarray]) -> bool:
-        ticket = self.replay.run(*arrays) if self.replay is not None else 0
+    def run(self, arrays: Sequence[np.ndarray], before: VulkanRecording | None = None) -> bool:
+        first = before.plans[0] if before is not None else None
+        ticket = self.replay.run(first, *arrays) if self.replay is not None else 0
         if ticket:
             self.ticket = ticket
         return bool(ticket)

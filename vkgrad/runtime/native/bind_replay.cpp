@@ -19,7 +19,7 @@ static bool as_host_array(PyObject* object, HostArray& out) {
 }
 
 // The ticket, or 0 when the arguments are others than those it was made for: then nothing was done.
-static uint64_t run(Replay& replay, const py::args& given) {
+static uint64_t run(Replay& replay, const std::shared_ptr<Plan>& before, const py::args& given) {
     std::vector<HostArray> arrays(given.size());
     for (size_t i = 0; i < given.size(); i++)
         if (!as_host_array(PyTuple_GET_ITEM(given.ptr(), py::ssize_t(i)), arrays[i])) return 0;
@@ -27,13 +27,13 @@ static uint64_t run(Replay& replay, const py::args& given) {
     if (const uint64_t previous = replay.previous()) wait(replay.device(), previous, std::nullopt);
     without_gil(replay.bytes_to_write(arrays), [&] { replay.upload(arrays); });
     for (;;) { // a submission takes a few us: it keeps the GIL too
-        const auto outcome = replay.try_submit();
+        const auto outcome = replay.try_submit(before);
         if (outcome.ticket) return outcome.ticket;
         wait(replay.device(), outcome.wait_for, std::nullopt);
     }
 }
 
 void bind_replay(py::module_& module) {
-    py::class_<Replay, std::shared_ptr<Replay>>(module, "Replay").def("run", &run);
+    py::class_<Replay, std::shared_ptr<Replay>>(module, "Replay").def("run", &run, py::arg("before"));
 }
 } // namespace vkgrad

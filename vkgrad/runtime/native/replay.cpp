@@ -12,9 +12,9 @@ bool ReplayArgument::takes(const HostArray& array) const {
 }
 
 Replay::Replay(std::shared_ptr<Device> device, std::shared_ptr<Plan> plan, std::vector<ReplayArgument> arguments)
-    : device_(std::move(device)), plan_{std::move(plan)}, arguments_(std::move(arguments)),
+    : device_(std::move(device)), plan_(std::move(plan)), arguments_(std::move(arguments)),
       copy_plans_(arguments_.size()) {
-    if (!plan_[0]->is_finished()) throw std::invalid_argument("replay: the plan is not finished: call its finish()");
+    if (!plan_->is_finished()) throw std::invalid_argument("replay: the plan is not finished: call its finish()");
     for (auto& argument : arguments_) {
         argument.place->require_inside(argument.offset, argument.nbytes, "replay: argument");
         if (argument.staging) argument.staging->require_inside(0, argument.nbytes, "replay: staging");
@@ -73,7 +73,7 @@ std::shared_ptr<Plan> Replay::copy_plan(size_t position, const std::shared_ptr<B
     return plan = made;
 }
 
-Timeline::Outcome Replay::try_submit() {
+Timeline::Outcome Replay::try_submit(const std::shared_ptr<Plan>& before) {
     if (!copies_.empty()) {
         const auto copied = device_->copy_timeline.try_submit(copies_);
         if (!copied.ticket) throw std::logic_error("replay: a copy of an earlier run is still under way");
@@ -82,7 +82,9 @@ Timeline::Outcome Replay::try_submit() {
         copies_.clear();
         sources_.clear();
     }
-    const auto outcome = device_->timeline.try_submit(plan_, uploaded_);
+    std::vector<std::shared_ptr<Plan>> plans{plan_};
+    if (before) plans.insert(plans.begin(), before);
+    const auto outcome = device_->timeline.try_submit(plans, uploaded_);
     if (outcome.ticket) uploaded_ = {};
     return outcome;
 }

@@ -34,10 +34,10 @@ class Replay {
 
     bool takes(const std::vector<HostArray>& arrays) const;
     // Before anything is written the previous run must be over: the ticket to wait for.
-    uint64_t previous() const { return plan_[0]->recordings[0]->ticket; }
+    uint64_t previous() const { return plan_->recordings[0]->ticket; }
     VkDeviceSize bytes_to_write(const std::vector<HostArray>& arrays) const; // by this thread, in `upload`
     void upload(const std::vector<HostArray>& arrays);                        // without the GIL where that is much
-    Timeline::Outcome try_submit();
+    Timeline::Outcome try_submit(const std::shared_ptr<Plan>& before); // which may be null, in the same submission
 
     Device& device() const { return *device_; }
 
@@ -45,7 +45,7 @@ class Replay {
     std::shared_ptr<Plan> copy_plan(size_t position, const std::shared_ptr<Buffer>& source, VkDeviceSize from);
 
     std::shared_ptr<Device> device_;
-    const std::vector<std::shared_ptr<Plan>> plan_;
+    const std::shared_ptr<Plan> plan_;
     const std::vector<ReplayArgument> arguments_;
     // Of each argument, by the address of its source: a loader's arrays come back again and again.
     std::vector<std::map<const char*, std::shared_ptr<Plan>>> copy_plans_;
