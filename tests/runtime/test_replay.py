@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -220,3 +221,30 @@ def test_several_steps_with_the_same_arrays_stay_in_order(monkeypatch: pytest.Mo
             expected %= 2**20
         w.assign(w % float(2**20))
     np.testing.assert_array_equal(w.numpy(), np.full(N, expected))
+
+
+@pytest.mark.parametrize("threads", [0, 1, 2, 3, 8])
+@pytest.mark.parametrize("size", [1, 4095, 4097, 1 << 18, (1 << 21) + 3])
+def test_bytes_written_by_several_threads(device: Device, size: int, threads: int) -> None:
+    data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    buffer = device.buffer(size + 8, "upload")
+    around = np.frombuffer(buffer, np.uint8)
+    around[:] = 7
+    buffer.write(data, 3, threads)
+    assert np.array_equal(around[3:-5], data) and (around[:3] == 7).all() and (around[-5:] == 7).all()
+
+
+def test_several_threads_write_at_once(device: Device) -> None:
+    """Only one of them gets the others' help."""
+    count, size = 6, (1 << 21) + 5
+    arrays = [np.full(size, i, np.uint8) for i in range(count)]
+    buffers = [device.buffer(size, "upload") for _ in range(count)]
+
+    def work(own: int) -> None:
+        for _ in range(10):
+            buffers[own].write(arrays[own], 0, 4)
+
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(work, range(count)))
+    for buffer, array in zip(buffers, arrays, strict=True):
+        assert buffer.read() == array.tobytes()

@@ -27,7 +27,7 @@ class Crew {
             std::lock_guard<std::mutex> lock(mutex_);
             start(threads - 1);
             target_ = target, source_ = source, count_ = count, next_ = 0;
-            part_ = (count / threads / 4 + page - 1) / page * page; // small, since threads wake at different times
+            part_ = (count / threads / 4 / page + 1) * page; // small, since threads wake at different times
             wanted_ = threads - 1;
         }
         wake_.notify_all();
