@@ -179,12 +179,15 @@ def test_mistakes_of_whoever_makes_one(device: Device) -> None:
     assert device.replay(plan, []).run(None) > 0
 
 
+@pytest.mark.parametrize("mapped", [True, False], ids=["", "no mapped device memory"])
 @pytest.mark.parametrize("way", EVERY_WAY.values(), ids=EVERY_WAY)
-def test_steps_by_every_way(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_by_every_way(way: Way, mapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     own = engine.device()
     if not isinstance(own, VulkanDevice):
         pytest.skip("the cpu device has one way only")
     monkeypatch.setattr(own, "ways", (way,))
+    if not mapped:
+        monkeypatch.setitem(own.info, "memory_kinds", {"device": 0, "upload": 0, "download": 0})
     w = vg.tensor(np.zeros(N, "f4"))
 
     @vg.jit
