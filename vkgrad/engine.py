@@ -106,7 +106,7 @@ def tracing() -> Trace | None:
 
 _devices: dict[str, Device] = {}
 _plans: OrderedDict[tuple, tuple[Plan, Any]] = OrderedDict()
-_in_flight: list[Recording] = []
+_in_flight: dict[int, Recording] = {}  # each once, by id, those submitted last at the end
 _flushed_at = 0  # how many nodes there were when nothing was pending last
 
 # Goes up whenever a tensor of a built node is made, or a tensor gets another node, gradient or mode. While it stands
@@ -488,9 +488,10 @@ def counts_of(plan: Plan | None, recording: Recording) -> dict[str, int]:
 def submitted(plan: Plan | None, recording: Recording, counts: dict[str, int]) -> None:
     """Note a recording that was handed to its device, and what that counts as."""
     add(counts)
-    _in_flight.append(recording)
+    _in_flight.pop(id(recording), None)
+    _in_flight[id(recording)] = recording
     if len(_in_flight) > MOST_IN_FLIGHT:
-        _in_flight.pop(0).wait()
+        _in_flight.pop(next(iter(_in_flight))).wait()
     for watch in on_flush:
         watch(plan, recording)
 
@@ -528,7 +529,9 @@ def synchronize() -> None:
     """Wait until the devices have finished everything that was submitted."""
     with lock:
         while _in_flight:
-            _in_flight.pop(0).wait()
+            recording = next(reversed(_in_flight.values()))  # as a rule the others are over then
+            recording.wait()
+            _in_flight.pop(id(recording), None)
 
 
 def read(node: Node) -> np.ndarray:
