@@ -34,6 +34,13 @@ def inspect_spirv(spirv: _Bytes) -> dict[str, Any]:
     Raises: ShaderError when it is no module that a driver could be given.
     """
 
+def gather(target: _Bytes, source: _Bytes, rows: _Bytes) -> None:
+    """Fill `target` with rows of `source`, by several threads where that is worth it. `rows` are 64-bit numbers; there
+    are as many bytes in a row as `target` has for each.
+
+    Raises: IndexError for a row that is not there.
+    """
+
 def forks() -> int:
     """How often this process came out of a fork since the module was loaded: a device belongs to one such count."""
 

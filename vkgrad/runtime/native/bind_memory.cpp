@@ -30,7 +30,29 @@ static py::bytes read(Buffer& buffer, uint64_t offset, std::optional<uint64_t> n
     return bytes;
 }
 
+static void gather(const py::object& target, const py::object& source, const py::object& rows) {
+    const Bytes from(source), numbers(rows);
+    Py_buffer view;
+    if (PyObject_GetBuffer(target.ptr(), &view, PyBUF_WRITABLE)) throw py::error_already_set();
+    struct Release { // also when something throws
+        Py_buffer& view;
+        ~Release() { PyBuffer_Release(&view); }
+    } release{view};
+    const size_t count = numbers.size() / sizeof(int64_t), row_bytes = count ? size_t(view.len) / count : 0;
+    if (!row_bytes) return;
+    if (row_bytes * count != size_t(view.len)) throw std::invalid_argument("gather: the target holds no whole rows");
+    const auto* chosen = static_cast<const int64_t*>(numbers.data());
+    const size_t there = from.size() / row_bytes;
+    for (size_t i = 0; i < count; i++)
+        if (chosen[i] < 0 || size_t(chosen[i]) >= there)
+            throw std::out_of_range("gather: row " + std::to_string(chosen[i]) + " of " + std::to_string(there));
+    without_gil(row_bytes * count, [&] {
+        gather_rows(static_cast<char*>(view.buf), static_cast<const char*>(from.data()), row_bytes, chosen, count);
+    });
+}
+
 void bind_memory(py::module_& module) {
+    module.def("gather", &gather, py::arg("target"), py::arg("source"), py::arg("rows"));
     py::class_<Buffer, std::shared_ptr<Buffer>>(module, "Buffer", py::buffer_protocol())
         .def_property_readonly("nbytes", &Buffer::nbytes)
         .def_property_readonly("kind", [](const Buffer& buffer) { return name_of(buffer.kind()); })

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -11,6 +12,8 @@ namespace vkgrad {
 namespace {
 constexpr size_t page = 4096, worth = 1 << 18; // bytes a thread must have to move to be worth waking
 constexpr unsigned most = 8;                   // and no more than half the processors, which have other work too
+
+using Work = std::function<void(size_t first, size_t last)>;
 
 // Starting a thread takes some 30 us and waking one a few, so they stay, asleep between copies. Whoever asks for a copy
 // takes part in it and waits for nobody who has not begun: late threads, or those that a fork has lost, cost nothing.
@@ -22,12 +25,13 @@ class Crew {
     }
     std::mutex one_at_a_time;
 
-    void copy(char* target, const char* source, size_t count, unsigned threads) {
+    // Calls `work(first, last)` for parts of 0 to `count`; each but the last is a multiple of `unit`.
+    void share_out(size_t count, size_t unit, unsigned threads, const Work& work) {
         {
             std::lock_guard<std::mutex> lock(mutex_);
             start(threads - 1);
-            target_ = target, source_ = source, count_ = count, next_ = 0;
-            part_ = (count / threads / 4 / page + 1) * page; // small, since threads wake at different times
+            work_ = &work, count_ = count, next_ = 0;
+            part_ = (count / threads / 4 / unit + 1) * unit; // small, since threads wake at different times
             wanted_ = threads - 1;
         }
         wake_.notify_all();
@@ -41,7 +45,7 @@ class Crew {
     void start(unsigned threads) {
         for (; started_ < threads; started_++) {
             try {
-                std::thread([this] { work(); }).detach();
+                std::thread([this] { stand_by(); }).detach();
             } catch (const std::system_error&) { // no more threads to be had
                 return;
             }
@@ -49,9 +53,9 @@ class Crew {
     }
     void take_parts() {
         for (size_t start = next_.fetch_add(part_); start < count_; start = next_.fetch_add(part_))
-            std::memcpy(target_ + start, source_ + start, std::min(part_, count_ - start));
+            (*work_)(start, std::min(start + part_, count_));
     }
-    void work() {
+    void stand_by() {
         std::unique_lock<std::mutex> lock(mutex_);
         for (;;) {
             wake_.wait(lock, [this] { return wanted_ > 0; });
@@ -67,21 +71,33 @@ class Crew {
     std::mutex mutex_;
     std::condition_variable wake_, done_;
     unsigned started_ = 0, wanted_ = 0, at_work_ = 0;
-    char* target_ = nullptr;
-    const char* source_ = nullptr;
-    size_t count_ = 0, part_ = page;
+    const Work* work_ = nullptr;
+    size_t count_ = 0, part_ = 1;
     std::atomic<size_t> next_{0};
 };
-} // namespace
 
-void copy_bytes(char* target, const char* source, size_t count, unsigned threads) {
+// By several threads where so many bytes are worth it, and nobody else has them at work.
+void share_out(size_t bytes, size_t count, size_t unit, unsigned threads, const Work& work) {
     if (!threads)
-        threads = unsigned(std::min({count / worth, size_t(most), size_t(std::thread::hardware_concurrency() / 2)}));
+        threads = unsigned(std::min({bytes / worth, size_t(most), size_t(std::thread::hardware_concurrency() / 2)}));
     if (threads > 1) {
         Crew& crew = Crew::get();
         std::unique_lock<std::mutex> alone(crew.one_at_a_time, std::try_to_lock);
-        if (alone) return crew.copy(target, source, count, threads);
+        if (alone) return crew.share_out(count, unit, threads, work);
     }
-    std::memcpy(target, source, count);
+    work(0, count);
+}
+} // namespace
+
+void copy_bytes(char* target, const char* source, size_t count, unsigned threads) {
+    share_out(count, count, page, threads,
+              [=](size_t first, size_t last) { std::memcpy(target + first, source + first, last - first); });
+}
+
+void gather_rows(char* target, const char* source, size_t row_bytes, const int64_t* rows, size_t count) {
+    share_out(row_bytes * count, count, 1, 0, [=](size_t first, size_t last) {
+        for (size_t row = first; row < last; row++)
+            std::memcpy(target + row * row_bytes, source + size_t(rows[row]) * row_bytes, row_bytes);
+    });
 }
 } // namespace vkgrad

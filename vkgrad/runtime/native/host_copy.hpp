@@ -8,4 +8,7 @@ namespace vkgrad {
 // to the device (29 GB/s) and eight move 70 GB/s in the host's memory. So large pieces are shared out to threads that wait
 // for such work. `threads` 0: as many as the size is worth.
 void copy_bytes(char* target, const char* source, size_t count, unsigned threads = 0);
+
+// Rows of `source` of so many bytes, by their numbers, one behind the other into `target`; shared out likewise.
+void gather_rows(char* target, const char* source, size_t row_bytes, const int64_t* rows, size_t count);
 } // namespace vkgrad
