@@ -34,8 +34,10 @@ def loader_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("vkgrad-data")]
 
 
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["in a thread", "where it is asked for"])
 @pytest.mark.parametrize("prefetch", [0, 1, 2, 100])
-def test_prefetch_changes_nothing_but_when(prefetch: int) -> None:
+def test_prefetch_changes_nothing_but_when(prefetch: int, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vkgrad.data.loader.SMALL_BATCH_BYTES", small)
     assert drawn(make_loader(shuffle=False, prefetch=prefetch)) == list(range(COUNT))
     assert drawn(make_loader(seed=3, prefetch=prefetch)) == drawn(make_loader(seed=3))
 
@@ -101,7 +103,7 @@ def test_no_examples_are_no_batches() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"progress": True}], ids=["plain", "progress"])
 def test_leaving_half_way_leaves_no_thread(options: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    iterator = iter(make_loader(batch_size=1, **options))
+    iterator = iter(make_loader(batch_size=1, transform=lambda x, y: (x, y), **options))
     next(iterator)
     assert loader_threads(), "the thread must exist now, or this test shows nothing"
     del iterator

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import vkgrad as vg
-from vkgrad.data.pinned import MOST_PIECES, Piece, Pool, pin_memory
+from vkgrad.data.pinned import MOST_PIECES, Piece, Pool, pin_memory, rows_of
+from vkgrad.runtime import _native
 
 
 class Memory(bytearray):
@@ -153,3 +154,25 @@ def test_a_piece_knows_its_users() -> None:
     assert not piece.is_free()
     del array
     assert piece.is_free()
+
+
+def test_large_gathers_by_several_threads() -> None:
+    array = np.random.default_rng(0).random((3000, 257), "f4")
+    for count in (1, 7, 2048, 5000):
+        indices = np.random.default_rng(count).integers(0, 3000, count)
+        np.testing.assert_array_equal(rows_of(array, indices), array[indices])
+        np.testing.assert_array_equal(rows_of(array, indices[::-1]), array[indices[::-1]])
+
+
+def test_rows_that_are_not_there() -> None:
+    source, target = np.zeros((3, 2), "f4"), np.zeros((2, 2), "f4")
+    for bad in (3, -1, 2**62):
+        with pytest.raises(IndexError, match=f"row {bad} of 3"):
+            _native.gather(target, source, np.array([0, bad]))
+    with pytest.raises(ValueError, match="whole rows"):
+        _native.gather(np.zeros(5, "u1"), source, np.array([0, 1]))
+    with pytest.raises(BufferError):
+        _native.gather(target[:, :1], source, np.array([0, 1]))
+    target.flags.writeable = False
+    with pytest.raises((BufferError, ValueError)):
+        _native.gather(target, source, np.array([0, 1]))

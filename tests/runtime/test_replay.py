@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,18 +12,14 @@ import pytest
 import vkgrad as vg
 from vkgrad import engine
 from vkgrad.runtime._native import Buffer, Device, Plan, Replay
-from vkgrad.runtime.vulkan import WRITTEN, VulkanDevice, Way
+from vkgrad.runtime.vulkan import PAGE_LOCKED, STAGED, WRITTEN, VulkanDevice, Way
 from vkgrad.step import RING
 
 pytestmark = [pytest.mark.device, pytest.mark.validation]
 
 N = 1000
 FLOAT = np.dtype("f4")
-EVERY_WAY = {
-    "written": WRITTEN,
-    "page-locked": Way("page-locked", 0, page_locked=True),
-    "staged": Way("staged", 0, page_locked=True, staged=True),
-}
+EVERY_WAY = {way.name: replace(way, from_bytes=0) for way in (WRITTEN, PAGE_LOCKED, STAGED)}
 
 
 @pytest.fixture

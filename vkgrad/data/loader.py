@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkgrad.data.pinned import Pool
+from vkgrad.data.pinned import Pool, rows_of
 from vkgrad.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[Any]]
 Batch = tuple[Array, ...]
 
+SMALL_BATCH_BYTES = 1 << 19  # gathering so little (some 50 us) takes less time than handing it to another thread
 LOG_INTERVAL_S = 10.0  # between lines of a progress bar that goes to a file, where it cannot redraw itself
 
 
@@ -47,7 +48,8 @@ class DataLoader:
         drop_last: leave out a last batch smaller than B.
         transform: called with the gathered arrays of a batch, in the thread; returns those to hand out instead. This is
             where uint8 images become the float32 that tensors can hold.
-        prefetch: how many batches to gather ahead; 0 gathers in the caller's thread.
+        prefetch: how many batches to gather ahead; 0 gathers in the caller's thread, as small batches without
+            `transform` always are.
         pin_memory: gather large batches into page-locked memory, where the device has a gain of it.
         progress: show a progress bar on standard error; a text stands before it.
         as_numpy: hand out NumPy arrays (always copies) instead of tensors.
@@ -137,7 +139,7 @@ class DataLoader:
     def _gather(self, indices: Array, pool: Pool | None) -> Batch:
         if self.transform is None and pool is not None:
             return tuple(pool.gathered(array, indices) for array in self.arrays)
-        batch = tuple(array[indices] for array in self.arrays)
+        batch = tuple(rows_of(array, indices) for array in self.arrays)
         if self.transform is None:
             return batch
         transformed = self.transform(*batch)
@@ -148,7 +150,9 @@ class DataLoader:
         """Yield gathered batches, `prefetch` of them ahead of the consumer; those from a pool are read-only."""
         starts = range(0, len(self) * self.batch_size, self.batch_size)
         indices = (order[start : start + self.batch_size] for start in starts)
-        if self.prefetch == 0:
+        example_bytes = sum(array.nbytes for array in self.arrays) // max(self.example_count, 1)
+        is_small = self.transform is None and example_bytes * self.batch_size < SMALL_BATCH_BYTES
+        if self.prefetch == 0 or is_small:
             yield from (self._gather(some, pool) for some in indices)
             return
         # One worker keeps the batches in order. An exception in it is raised by result(), in the consumer.

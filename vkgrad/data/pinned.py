@@ -13,6 +13,8 @@ from weakref import ref
 
 import numpy as np
 
+from vkgrad.runtime import _native
+
 Array = np.ndarray[Any, np.dtype[Any]]
 Device = Any  # of `vkgrad.runtime.device`
 
@@ -66,9 +68,8 @@ class Pool:
         """`array[indices]`, read-only."""
         piece = self.take((len(indices), *array.shape[1:]), array.dtype)
         if piece is None:
-            return frozen(array[indices])
-        # The indices are inside; with the default mode NumPy would go through a buffer of its own.
-        np.take(array, indices, axis=0, out=piece.array, mode="clip")
+            return frozen(rows_of(array, indices))
+        rows_of(array, indices, piece.array)
         return piece.lend()
 
     def copied(self, array: Array) -> Array:
@@ -78,6 +79,17 @@ class Pool:
             return frozen(array.copy())
         np.copyto(piece.array, array)
         return piece.lend()
+
+
+def rows_of(array: Array, indices: Array, out: Array | None = None) -> Array:
+    """`array[indices]` for indices that are inside, in `out` if given."""
+    if out is None:
+        out = np.empty((len(indices), *array.shape[1:]), array.dtype)
+    if array.flags.c_contiguous and array.dtype.kind in "biuf" and out.size:
+        _native.gather(out, array, np.ascontiguousarray(indices, np.int64))
+        return out
+    # With the default mode NumPy would go through a buffer of its own.
+    return np.take(array, indices, axis=0, out=out, mode="clip")
 
 
 def frozen(array: Array) -> Array:

@@ -62,13 +62,12 @@ class Way:
     staged: bool = False
 
 
-# The first whose size is reached. The sizes are where measurements on an H200 cross (docs/decisions/006).
+# The first whose size is reached. The sizes are where measurements on an H200 cross (docs/decisions/006), in which
+# staging what is not page-locked gained nothing at any size.
 WRITTEN = Way("written in place", 0)
-WAYS = (
-    Way("staged", 1 << 22, page_locked=True, staged=True),
-    Way("page-locked", 1 << 18, page_locked=True),
-    WRITTEN,
-)
+PAGE_LOCKED = Way("page-locked", 1 << 18, page_locked=True)
+STAGED = Way("staged", 1 << 22, page_locked=True, staged=True)
+WAYS = (PAGE_LOCKED, WRITTEN)
 
 
 @dataclass
