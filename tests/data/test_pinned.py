@@ -171,7 +171,7 @@ def test_rows_that_are_not_there() -> None:
             _native.gather(target, source, np.array([0, bad]))
     with pytest.raises(ValueError, match="whole rows"):
         _native.gather(np.zeros(5, "u1"), source, np.array([0, 1]))
-    with pytest.raises(BufferError):
+    with pytest.raises((BufferError, ValueError), match="contiguous"):
         _native.gather(target[:, :1], source, np.array([0, 1]))
     target.flags.writeable = False
     with pytest.raises((BufferError, ValueError)):
