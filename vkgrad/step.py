@@ -253,7 +253,10 @@ class Step:
         small = [number for number in range(self.result_count) if _is_small(results[number])]
         for landing, number in enumerate(small):
             landings[number] = (recording, landing)
-        counts = engine.counts_of(plan, recording) | {"flushes": 1, "bytes_uploaded": sum(size for _, size in uploads)}
+        uploaded = sum(
+            n.size * n.dtype.memory.itemsize for n, host in zip(self.placeholders, hosted, strict=True) if host
+        )
+        counts = engine.counts_of(plan, recording) | {"flushes": 1, "bytes_uploaded": uploaded}
         slot = Slot(recording, results, arguments, [], landings, counts, {})
         slot.given = [self._new_result(slot, number) for number in range(len(results))]
         return slot
