@@ -15,7 +15,7 @@ from vkgrad.functions.reductions import as_terms
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import float32, int32, promote
 from vkgrad.ops import scans
-from vkgrad.ops.indexed import identity
+from vkgrad.ops.scattering import identity
 from vkgrad.tensor import Operand, Tensor, derived, lift, method
 
 __all__ = [

@@ -4,14 +4,13 @@ A scatter joins what is sent to one place in an order that depends on positions 
 first, so duplicates have the same bits in every run. Which way that is done depends on sizes:
 
 * few values, or little work: every place looks at every value; no kernel of its own, so it fuses
-* few places: chunks of the values each have places of their own, in shared memory where they fit, which then are joined
+* few places: chunks of the values each have places of their own, which then are joined (see `vkgrad.ops.scattering`)
 * else: values are sorted by place, and every place joins its own run of them
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -19,24 +18,27 @@ import numpy as np
 
 from vkgrad.errors import DTypeError
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import DType, dtype_of, int32
+from vkgrad.ir.dtypes import DType, int32
 from vkgrad.ir.node import Node
-from vkgrad.ir.op import NOT_DIFFERENTIABLE, OPS, DeviceLimits, Family, Geometry, Op, Shape, register
+from vkgrad.ir.op import NOT_DIFFERENTIABLE, Family, Op, Shape, register
+from vkgrad.ops.arithmetic import guarded_product
 from vkgrad.ops.families import routine
 from vkgrad.ops.samples import uniform
+from vkgrad.ops.scattering import (
+    STAGED,
+    identity,
+    scatter_geometry,
+    scatter_meaning,
+    scatter_shape,
+    segments_geometry,
+    segments_meaning,
+)  # fmt: skip
 from vkgrad.ops.sorting import argsort, inverse, searchsorted
 from vkgrad.ops.views import permute, slice_
-
-# join -> the element-wise op that does it, which is also the ufunc's name. Its identity is the reduction's.
-JOINS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 FEW = 8  # values a row, up to which every place looks at all of them
 SMALL = 1 << 16  # values times places, up to which it still does on a device that runs thousands of invocations
 SOFTWARE_SMALL = 1 << 14
-COPIES = 32  # the fewest lanes with places of their own in shared memory; where there is no room, lanes take turns
-MOST_COPIES = 64
-LANES = 128
-STAGED = 512  # values that a workgroup brings into shared memory at once
 GROUPS = 528  # workgroups that keep a large GPU busy
 SHARED_BYTES = 48 << 10  # what a large GPU has for a workgroup
 MOST_STEPS = 1 << 14  # what an invocation may loop over, half of what some software drivers allow
@@ -143,12 +145,6 @@ def scatter_add(g: Node, index: Node, axis: int, extent: int) -> Node:
     return permute(b.reshape(sent, (extent, *lead, *tail)), back)
 
 
-def identity(join: str, dtype: DType) -> Any:
-    init = OPS[join].init
-    assert init is not None
-    return init(dtype)
-
-
 def _by_looking(values: Node, index: Node, extent: int, join: str) -> Node:
     lead, m, c = index.shape[:-1], index.shape[-1], values.shape[-1]
     place = b.reshape(b.cast(b.build("iota", extent=extent), index.dtype), (*(1 for _ in lead), 1, extent, 1))
@@ -159,35 +155,6 @@ def _by_looking(values: Node, index: Node, extent: int, join: str) -> Node:
         ties = {"ties": "share"} if join in ("max", "min") else {}
         sent = b.build(join, sent, axes=(axis,), **ties)
     return b.reshape(sent, (*lead, extent, c))
-
-
-def _scatter_shape(shapes: Sequence[Shape], *, extent: int, chunk: int, **_: Any) -> Shape:
-    values, index = shapes
-    assert values[:-1] == index
-    parts = () if not chunk else (-(-index[-1] // chunk),)
-    return (*index[:-1], *parts, extent, values[-1])
-
-
-def _numpy_scatter(values: Any, index: Any, *, extent: int, join: str, chunk: int) -> Any:
-    m, c = values.shape[-2:]
-    parts = -(-m // chunk) if chunk else 1
-    rows = prod(index.shape[:-1])
-    start = identity(join, dtype_of(values.dtype))
-    wide = "f8" if values.dtype.kind == "f" and join in ("sum", "prod") else values.dtype
-    out = np.full((rows * parts * extent, c), start, wide)
-    flat = index.reshape(rows, m).astype(np.int64)
-    part = np.arange(m) // (chunk or max(m, 1))
-    inside = (flat >= 0) & (flat < extent)
-    place = ((np.arange(rows)[:, None] * parts + part) * extent + flat)[inside]
-    sent = values.reshape(rows, m, c)[inside]
-    if place.size and join == "sum" and c == 1 and wide == "f8":
-        out[:, 0] = np.bincount(place, sent[:, 0], len(out))
-    elif place.size:
-        order = np.argsort(place, kind="stable")
-        place = place[order]
-        first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
-        out[place[first]] = getattr(np, JOINS[join]).reduceat(sent[order], first, axis=0, dtype=wide)
-    return out.astype(values.dtype).reshape(_scatter_shape((values.shape, index.shape), extent=extent, chunk=chunk))
 
 
 def _scatter_grad(g: Node, out: Node, values: Node, index: Node, *, extent: int, join: str, chunk: int) -> tuple:
@@ -201,7 +168,8 @@ def _scatter_grad(g: Node, out: Node, values: Node, index: Node, *, extent: int,
         zeros = _taken(scatter(b.cast(is_zero, values.dtype), index, extent), index)
         others = _taken(scatter(b.apply("where", is_zero, 1, values), index, extent, "prod"), index)
         alone = b.apply("equal", zeros, b.cast(is_zero, values.dtype))
-        return b.apply("where", alone, others / b.apply("where", is_zero, 1, values), 0) * back, None
+        product = b.apply("where", alone, others / b.apply("where", is_zero, 1, values), 0)
+        return guarded_product(back, product), None
     here = b.cast(b.apply("equal", values, _taken(out, index)), values.dtype)
     count = _taken(scatter(here, index, extent), index)
     return here * back / b.apply("maximum", count, 1), None
@@ -217,44 +185,6 @@ def _taken(x: Node, index: Node) -> Node:
     found = gather(b.reshape(x, (rows * extent, c)), b.reshape(place, (rows * m,)), 0)
     inside = b.reshape(inside, (rows * m, 1))
     return b.reshape(b.apply("where", inside, found, 0), (*lead, m, c))
-
-
-def _scatter_geometry(
-    shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, *, extent: int, join: str, chunk: int
-) -> Geometry:
-    (*lead, m, c), size_bytes = shapes[0], dtypes[0].size_bytes
-    chunk = chunk or m
-    parts = -(-m // chunk)
-    numbers = {"m": m, "c": c, "extent": extent, "chunk": chunk, "parts": parts, "all": prod(lead) * parts}
-    glsl = OPS[JOINS[join]].glsl
-    assert glsl is not None
-    parameters: dict[str, Any] = {
-        "join": glsl if isinstance(glsl, str) else glsl[dtypes[0].kind],
-        "identity": identity(join, dtypes[0]),
-        "single": c == 1,
-    }
-    copies, turns_bytes = _copies(extent * c, c, size_bytes, limits.shared_bytes), extent * (c * size_bytes + 4) + 16
-    if limits.software or (copies < COPIES and turns_bytes > limits.shared_bytes):
-        local = 8 if limits.software else 64
-        groups = -(-numbers["all"] * c // local)
-        return Geometry(groups=groups, numbers=numbers, parameters={**parameters, "local": local, "way": "memory"})
-    numbers |= {"bins": extent * c, "copies": copies, "staged": max(STAGED // c, 1)}
-    way = "copies" if copies >= COPIES else "turns"
-    copies_bytes = extent * c * copies * size_bytes + _staged_bytes(c, size_bytes)
-    return Geometry(
-        groups=numbers["all"], numbers=numbers,
-        parameters={**parameters, "local": min(LANES, limits.max_invocations), "way": way},
-        shared_bytes=copies_bytes if way == "copies" else turns_bytes,
-    )  # fmt: skip
-
-
-def _copies(bins: int, c: int, size_bytes: int, shared_bytes: int) -> int:
-    """How many lanes of a workgroup can have places of their own in shared memory."""
-    return min((shared_bytes - _staged_bytes(c, size_bytes)) // (bins * size_bytes), MOST_COPIES)
-
-
-def _staged_bytes(c: int, size_bytes: int) -> int:
-    return max(STAGED // c, 1) * (c * size_bytes + 4)
 
 
 def _scatter_passes(node: Node, width: Any) -> Node:
@@ -312,38 +242,13 @@ def _by_sorting(values: Node, place: Node, extent: int, join: str) -> Node:
     return b.build("segments", values, order, bounds, b.reshape(blocks, (m // block, c)), join=join, block=block)
 
 
-def _numpy_segments(values: Any, order: Any, bounds: Any, blocks: Any, *, join: str, block: int) -> Any:
-    ufunc, start = getattr(np, JOINS[join]), identity(join, dtype_of(values.dtype))
-    out = np.full((len(bounds) - 1, values.shape[1]), start, values.dtype)
-    for place, (first, end) in enumerate(pairwise(bounds)):
-        if end > first:
-            out[place] = ufunc.reduce(values[order[first:end]], axis=0)
-    return out
-
-
-def _segments_geometry(
-    shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, *, join: str, block: int
-) -> Geometry:
-    (_, c), extent = shapes[0], shapes[2][0] - 1
-    local = 8 if limits.software else 64
-    glsl = OPS[JOINS[join]].glsl
-    assert glsl is not None
-    return Geometry(
-        groups=-(-extent * c // local), numbers={"c": c, "count": extent * c, "block": block},
-        parameters={
-            "local": local, "join": glsl if isinstance(glsl, str) else glsl[dtypes[0].kind],
-            "identity": identity(join, dtypes[0]),
-        },
-    )  # fmt: skip
-
-
 routine(
-    "scatter", template="scatter.comp.j2", geometry=_scatter_geometry, shape=_scatter_shape, arity=2,
-    dtype=_dtype, numpy=_numpy_scatter, grad=_scatter_grad, passes=_scatter_passes, batched=True,
+    "scatter", template="scatter.comp.j2", geometry=scatter_geometry, shape=scatter_shape, arity=2,
+    dtype=_dtype, numpy=scatter_meaning, grad=_scatter_grad, passes=_scatter_passes, batched=True,
     samples=uniform(0.5, 1.5), doc="What is sent to each place, joined (sum, prod, max, min), in a fixed order.",
 )  # fmt: skip
 routine(
-    "segments", template="segments.comp.j2", geometry=_segments_geometry, arity=4, numpy=_numpy_segments,
+    "segments", template="segments.comp.j2", geometry=segments_geometry, arity=4, numpy=segments_meaning,
     shape=lambda shapes, **_: (shapes[2][0] - 1, shapes[0][1]), dtype=lambda dtypes, **_: dtypes[0],
     grad=NOT_DIFFERENTIABLE, samples=uniform(-2, 2), doc="A step of a long `scatter`: sorted values joined by runs.",
 )  # fmt: skip

@@ -17,11 +17,12 @@ from vkgrad.errors import DTypeError
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import FLOATING, NUMERIC, DType, int32
 from vkgrad.ir.node import Node
-from vkgrad.ir.op import OPS, DeviceLimits, Geometry, Shape
+from vkgrad.ir.op import DeviceLimits, Geometry, Shape
 from vkgrad.ops.arithmetic import guarded_product
 from vkgrad.ops.families import routine
-from vkgrad.ops.indexed import JOINS, gather, identity, scatter
+from vkgrad.ops.indexed import gather, scatter
 from vkgrad.ops.samples import edges, nan, uniform
+from vkgrad.ops.scattering import JOINS, identity, join_glsl
 from vkgrad.ops.views import pad, permute, slice_
 
 SERIAL = 32  # up to so many elements, one invocation does a chunk alone
@@ -156,10 +157,9 @@ def _geometry(
     chunk = min(chunk, n) or n
     chunks = -(-n // chunk)
     parts = prod(lead) * chunks * c
-    glsl = OPS[JOINS[join]].glsl if join else ""
     parameters: dict[str, Any] = {
         "reverse": reverse,
-        "join": glsl if isinstance(glsl, str) else glsl[dtypes[0].kind] if glsl else "",
+        "join": join_glsl(join, dtypes[0]) if join else "",
         "identity": identity(join, dtypes[0]) if join else 0,
     }
     numbers = {"n": n, "c": c, "chunk": chunk, "chunks": chunks, "parts": parts}
