@@ -144,4 +144,4 @@ def test_rows_that_take_long_stay_alone() -> None:
 
 def test_software_drivers_have_no_stacks() -> None:
     assert stacking_for(replace(H200, software=True), lambda kernel: None) is None
-    assert stacking_for(replace(H200, shared_bytes=16384), lambda kernel: None) is None
+    assert stacking_for(replace(H200, shared_bytes=4096), lambda kernel: None) is None

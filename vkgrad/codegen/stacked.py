@@ -25,8 +25,22 @@ MOST_THREADS, LEAST_THREADS = 512, 256
 MOST_OUTPUTS = 8  # sums of products that an invocation has under way at once
 LOADS = 24  # of operands that an invocation has under way at once: with one after the other, waiting is all it does
 JOINED_AT_ONCE = 32  # partial sums that one invocation joins rather than wait for others to do half of it
-# Bytes of shared memory: for sums of products that are joined, for other sums, and the least for rows handed on.
-JOINED_BYTES, SUMS_BYTES, LEAST_ROW_BYTES = 1 << 14, 1 << 13, 1 << 12
+LEAST_ROW_BYTES = 1 << 12  # of shared memory for rows that are handed on
+
+
+class Room(NamedTuple):
+    """What a workgroup has: invocations, and bytes of shared memory for three uses."""
+
+    threads: int
+    joined_bytes: int  # sums of products that are joined
+    sums_bytes: int  # other sums
+    row_bytes: int  # rows that are handed on
+
+
+def room_of(limits: Limits) -> Room:
+    joined_bytes, sums_bytes = min(1 << 14, limits.shared_bytes // 3), min(1 << 13, limits.shared_bytes // 6)
+    row_bytes = limits.shared_bytes - joined_bytes - sums_bytes
+    return Room(min(MOST_THREADS, limits.max_invocations), joined_bytes, sums_bytes, row_bytes)
 
 
 class Order(NamedTuple):
@@ -38,13 +52,14 @@ class Order(NamedTuple):
 
 def order_of(kernel: Kernel, limits: Limits, row_of: RowOf) -> Order | None:
     """The order of the sums of `kernel` in a stack, and alone; None where it cannot be a member."""
+    room = room_of(limits)
     if kernel.routine is not None or any(part.dtype.narrow for part in (*kernel.code, *kernel.stores)):
         return None
     if kernel.product is not None:
         fits = kernel.code[kernel.product.left].dtype is float32
     else:
         sums = [i.dtype.size_bytes for i in kernel.code if isinstance(i, Reduce)]
-        fits = sum(sums) * MOST_THREADS <= SUMS_BYTES
+        fits = sum(sums) * room.threads <= room.sums_bytes
     if not fits:
         return None
     row = row_of(kernel) or choose(kernel, limits)
@@ -57,20 +72,20 @@ def order_of(kernel: Kernel, limits: Limits, row_of: RowOf) -> Order | None:
         order = Order(parameters["slices"], in_halves=False)
     else:
         return None
-    return order if order.lanes <= LEAST_THREADS and order.lanes & (order.lanes - 1) == 0 else None
+    return order if order.lanes <= min(LEAST_THREADS, room.threads) and order.lanes & (order.lanes - 1) == 0 else None
 
 
 def stacking_for(limits: Limits, row_of: RowOf) -> Stacking | None:
     """What a device with these limits says of stacks; None where barriers inside a workgroup are dear."""
-    row_bytes = limits.shared_bytes - JOINED_BYTES - SUMS_BYTES
-    if limits.software or limits.max_invocations < MOST_THREADS or row_bytes < LEAST_ROW_BYTES:
+    room = room_of(limits)
+    if limits.software or room.threads < LEAST_THREADS // 2 or room.row_bytes < LEAST_ROW_BYTES:
         return None
 
     def lanes(kernel: Kernel) -> int | None:
         order = order_of(kernel, limits, row_of)
         return order and order.lanes
 
-    return Stacking(lanes, most_words=row_bytes // 4, at_a_time=MOST_OUTPUTS * MOST_THREADS)
+    return Stacking(lanes, most_words=room.row_bytes // 4, at_a_time=MOST_OUTPUTS * room.threads)
 
 
 def in_slots_of(group: Group, kernel: Kernel) -> Kernel:
@@ -121,7 +136,7 @@ class RowExpressions(Expressions):
 class Member(View):
     """What the template of stacks sees of one kernel."""
 
-    def __init__(self, group: Group, number: int, order: Order, threads: int, numbers: Numbers):
+    def __init__(self, group: Group, number: int, order: Order, threads: int, numbers: Numbers, room: Room):
         kernel, axis = in_slots_of(group, group.kernels[number]), group.axes[number]
         super().__init__(kernel)
         self.staged = {group.slots.index(buffer): f"row{group.slots.index(buffer)}" for buffer, _ in group.staged}
@@ -137,7 +152,7 @@ class Member(View):
         self.terms = self.number("terms", kernel.terms)
         self.groups = threads // lanes
         if self.is_product:
-            self._prepare_product()
+            self._prepare_product(room)
         else:
             while lanes > 1 and self.groups >= 2 * self.place_count:
                 self.groups //= 2
@@ -219,7 +234,7 @@ class Member(View):
         return [(r["type"], r["shared"], self.groups * self.lanes) for r in found]
 
     # ---- products
-    def _prepare_product(self) -> None:
+    def _prepare_product(self, room: Room) -> None:
         kernel = self.kernel
         product = kernel.product
         assert product is not None
@@ -230,7 +245,11 @@ class Member(View):
         self.precise = "precise " if dtype.kind == "f" else ""
         self.is_float = dtype.kind == "f"
         self.partial = "partial"
-        most = MOST_OUTPUTS if self.lanes == 1 else min(MOST_OUTPUTS, JOINED_BYTES // (self.threads * dtype.size_bytes))
+        most = (
+            MOST_OUTPUTS
+            if self.lanes == 1
+            else min(MOST_OUTPUTS, room.joined_bytes // (self.threads * dtype.size_bytes))
+        )
         self.outputs = max(1, min(most, -(-self.place_count // self.groups)))
         self.steps = max(1, min(8, LOADS // self.outputs, kernel.terms // self.lanes))
         if self._is_dense_along_k():
@@ -292,9 +311,9 @@ class Member(View):
         return lines + self.stores_per_place()
 
 
-def _threads(group: Group, orders: Sequence[Order]) -> int:
+def _threads(group: Group, orders: Sequence[Order], most: int) -> int:
     """Invocations of a workgroup: what its largest member can use, and fewer where there are many rows anyway."""
-    most = MOST_THREADS if group.rows <= 2 * Stacking.at_once else LEAST_THREADS
+    most = min(most, MOST_THREADS if group.rows <= 2 * Stacking.at_once else LEAST_THREADS)
     busy = max(k.places // group.rows * order.lanes for k, order in zip(group.kernels, orders, strict=True))
     return max(64, min(most, 1 << busy.bit_length() - 1), *(order.lanes for order in orders))
 
@@ -303,8 +322,8 @@ def render_stack(group: Group, limits: Limits, row_of: RowOf) -> Shader:
     """The shader of a stack."""
     numbers = Numbers()
     orders = [order_of(kernel, limits, row_of) or Order(1) for kernel in group.kernels]
-    threads = _threads(group, orders)
-    members = [Member(group, number, order, threads, numbers) for number, order in enumerate(orders)]
+    threads = _threads(group, orders, room_of(limits).threads)
+    members = [Member(group, number, order, threads, numbers, room_of(limits)) for number, order in enumerate(orders)]
     types = {
         kernel.slots[part.slot]: part.dtype.storage
         for kernel in group.kernels
