@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -36,10 +37,9 @@ def packed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The Vulkan device as one whose shaders reach no less than 32 bits."""
     with config.override(device=""):
         own = engine.default_device()
-        engine.clear_caches()
+        monkeypatch.setattr(engine, "_plans", OrderedDict())
         monkeypatch.setattr(own, "limits", replace(own.limits, packing=frozenset((1, 2))))
         yield
-    engine.clear_caches()
 
 
 def places_apart(found: np.ndarray, expected: np.ndarray, dtype: DType) -> np.ndarray:
@@ -159,11 +159,14 @@ def test_fusing_and_devices_change_no_bit(dtype: DType) -> None:
 
 # ---- memory without 8- and 16-bit access
 @pytest.mark.device
+@pytest.mark.swiftshader
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 257])
 def test_packed_words_hold_every_element(packed: None, dtype: DType, count: int) -> None:
     x = np.arange(count) % 101
     found = vg.flip(vg.tensor(x, dtype) + 1)
+    _, executable, _ = engine.plan_for([found.node], engine.default_device())
+    assert all("atomicOr(" in shader.source for shader in executable.shaders)
     np.testing.assert_array_equal(found.numpy(), narrowed((x + 1)[::-1], dtype))
     table = vg.tensor(x, dtype)
     np.testing.assert_array_equal(table[vg.tensor([count - 1, 0])].numpy(), narrowed(x[[count - 1, 0]], dtype))
@@ -171,6 +174,7 @@ def test_packed_words_hold_every_element(packed: None, dtype: DType, count: int)
 
 # ---- sums and products
 @pytest.mark.device
+@pytest.mark.swiftshader
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_sums_and_products_are_added_up_in_single_precision(device: Any, dtype: DType) -> None:
     ones = vg.ones((4096, 3), dtype)
@@ -228,6 +232,7 @@ def test_means_of_halves_do_not_overflow(device: Any) -> None:
 
 
 @pytest.mark.device
+@pytest.mark.swiftshader
 @pytest.mark.parametrize("name", ["int8", "int16", "uint8", "uint16"])
 def test_sums_of_small_integers_have_the_default_type(device: Any, name: str) -> None:
     x = vg.full((300,), 100, name)
@@ -271,6 +276,7 @@ def test_what_the_device_lacks_is_refused_by_the_name_of_the_feature(monkeypatch
 
 # ---- recorded steps
 @pytest.mark.device
+@pytest.mark.swiftshader
 @pytest.mark.parametrize("name", ["float16", "int8", "uint16", "bool"])
 @pytest.mark.parametrize("count", [1, 3, 257])
 def test_a_recorded_step_takes_arrays_of_any_type(device: Any, name: str, count: int) -> None:

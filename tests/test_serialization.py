@@ -100,7 +100,10 @@ def test_every_type_comes_back(tmp_path, name: str) -> None:
     values = np.arange(7).astype(DTYPES[name].numpy)
     vg.save({"x": vg.tensor(values, name), "odd": np.zeros(3, np.uint8)}, path)
     found = vg.load(path)["x"]
-    assert found.dtype is DTYPES[name] and np.array_equal(found, values)
+    expected = DTYPES[name]
+    if vg.default_device().lacks(expected) and expected.kind in "iu":
+        expected = vg.int32 if expected.kind == "i" else vg.uint32
+    assert found.dtype is expected and np.array_equal(found, values)
     if name != "bfloat16":
         assert np.array_equal(safetensors.numpy.load_file(path)["x"], values)
 

@@ -2,22 +2,25 @@
 // it one, `from_TYPE` and `to_TYPE` read and write its bits. All by integers: GLSL promises neither that packHalf2x16
 // rounds to the nearest nor that subnormal numbers survive.
 
+// Choices are made by `mix`, which is one instruction; `?:` makes branches, of which some compilers cannot take many.
+
 // @function from_float16
 precise float from_float16(uint bits) {
-    uint magnitude = bits & 0x7fffu, sign = (bits & 0x8000u) << 16;
-    float small = float(magnitude) * 5.9604644775390625e-8; // subnormal: units of 2^-24, all normal in a float
-    uint large = magnitude >= 0x7c00u ? (magnitude << 13) + 0x70000000u : (magnitude << 13) + 0x38000000u;
-    return uintBitsToFloat((magnitude < 0x400u ? floatBitsToUint(small) : large) | sign);
+    uint magnitude = bits & 0x7fffu;
+    uint small = floatBitsToUint(float(magnitude) * 5.9604644775390625e-8); // subnormal: units of 2^-24, a normal float
+    uint large = (magnitude << 13) + mix(0x38000000u, 0x70000000u, magnitude >= 0x7c00u);
+    return uintBitsToFloat(mix(large, small, magnitude < 0x400u) | (bits & 0x8000u) << 16);
 }
 
 // @function to_float16
 // To the nearest, ties to even; from 65520 on infinity.
 uint to_float16(float x) {
-    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu, sign = (bits >> 16) & 0x8000u;
+    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu;
     uint near = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
     uint small = uint(roundEven(uintBitsToFloat(min(magnitude, 0x38800000u)) * 16777216.0));
-    uint half_ = magnitude < 0x38800000u ? small : magnitude >= 0x477ff000u ? 0x7c00u : near;
-    return (magnitude > 0x7f800000u ? 0x7e00u : half_) | sign;
+    uint finite = mix(near, small, magnitude < 0x38800000u);
+    uint special = mix(0x7c00u, 0x7e00u, magnitude > 0x7f800000u);
+    return mix(finite, special, magnitude >= 0x477ff000u) | (bits >> 16 & 0x8000u);
 }
 
 // @function narrow_float16 needs from_float16 to_float16
@@ -27,8 +30,8 @@ precise float narrow_float16(float x) { return from_float16(to_float16(x)); }
 // The upper half of a float, to the nearest, ties to even.
 precise float narrow_bfloat16(float x) {
     uint bits = floatBitsToUint(x);
-    bool not_a_number = (bits & 0x7fffffffu) > 0x7f800000u;
-    return uintBitsToFloat((not_a_number ? bits | 0x400000u : bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
+    uint near = bits + 0x7fffu + ((bits >> 16) & 1u);
+    return uintBitsToFloat(mix(near, bits | 0x400000u, (bits & 0x7fffffffu) > 0x7f800000u) & 0xffff0000u);
 }
 
 // @function from_bfloat16
