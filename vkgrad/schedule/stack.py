@@ -30,7 +30,7 @@ class Stacking:
     lanes        among how many lanes of a workgroup the terms of a kernel's row are shared, which gives it the bits
                  that it has alone; None where it cannot be a member
     at_once      how many workgroups have a processor of their own
-    most_words   elements of a row that may be handed on in all
+    most_words   32-bit words of a row that may be handed on in all
     level_us     what a level costs beyond its work: a member must take less time than this
     words_per_us, steps_per_us   what one processor loads of cached memory, and how many instructions it does
     trip_us      how long an invocation waits in one trip of a loop over terms, be it alone
@@ -54,9 +54,7 @@ class Stack:
     rows: int
     members: dict[int, tuple[Kernel, int]]
     staged: dict[int, int]
-
-    def words(self) -> int:
-        return sum(self.staged.values())
+    words: int = 0  # of shared memory for all that is staged
 
 
 def find_stacks(
@@ -174,15 +172,18 @@ def _begin(kernel: Kernel, position: int, stacking: Stacking) -> Stack | None:
 def _stage(stack: Stack, kernel: Kernel, axis: int, stacking: Stacking) -> bool:
     """Whether the rows of all that `kernel` writes can be handed on; they are added to the stack then."""
     found: dict[int, int] = {}
+    words = stack.words
     for store in kernel.stores:
         row = store.layout.strides[axis]
         low, high = _span(store.layout, axis)
         if row <= 0 or low < 0 or high >= row or store.layout.guards:
             return False
         found[kernel.slots[store.slot]] = row
-    if stack.words() + sum(found.values()) > stacking.most_words:
+        words += row * max(store.dtype.size_bytes // 4, 1)
+    if words > stacking.most_words:
         return False
     stack.staged.update(found)
+    stack.words = words
     return True
 
 
