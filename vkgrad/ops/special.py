@@ -84,7 +84,7 @@ def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
 
 def _erf(x: Any) -> Any:
     near = x * _polynomial(_ERF, np.minimum(x * x, 1.0))
-    return np.where(np.abs(x) < 0.5, near, np.where(np.isnan(x), x, np.sign(x) * (1 - _erfc_tail(np.abs(x)))))
+    return np.where(np.abs(x) < 0.8, near, np.where(np.isnan(x), x, np.sign(x) * (1 - _erfc_tail(np.abs(x)))))
 
 
 def _erfc_tail(x: Any) -> Any:
@@ -92,13 +92,14 @@ def _erfc_tail(x: Any) -> Any:
     x = np.clip(x, 0.45, 28.0)  # beyond 28 it is 0 in double precision
     # x**2 is split so that its rounding, magnified by exp, does not cost digits.
     head = np.round(x * 2**20) / 2**20
-    scale = np.exp(-head * head) * np.exp((head - x) * (head + x))
-    return scale * _polynomial(_ERFC, (x - 2) / (x + 2)) / (1 + 2 * x)
+    scale = np.exp(-head * head)
+    scale = scale + scale * np.expm1((head - x) * (head + x))
+    return scale * (_polynomial(_ERFC, (x - 2) / (x + 2)) / (1 + 2 * x))
 
 
 def _erfc(x: Any) -> Any:
     far = np.where(x < 0, 2 - _erfc_tail(-x), _erfc_tail(x))
-    return np.where(np.abs(x) < 0.5, 1 - _erf(x), np.where(np.isnan(x), x, far))
+    return np.where(np.abs(x) < 0.8, 1 - _erf(x), np.where(np.isnan(x), x, far))
 
 
 def _erfinv(x: Any) -> Any:
