@@ -171,7 +171,7 @@ def _geometry(
     lanes, each = 32, 4
     while lanes * each < chunk and lanes < min(LANES, limits.max_invocations):
         lanes *= 2
-    while lanes * each < chunk and 2 * lanes * each * size_bytes <= TILE_BYTES:
+    while lanes * each < chunk and 2 * lanes * each * size_bytes <= min(TILE_BYTES, limits.shared_bytes // 2):
         each *= 2
     parameters |= {"local": 1, "lanes": lanes, "each": each}
     shared_bytes = (lanes + lanes * each + lanes * each // 32) * size_bytes

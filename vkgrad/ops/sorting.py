@@ -21,8 +21,9 @@ from vkgrad.ir.op import NOT_DIFFERENTIABLE, DeviceLimits, Geometry, Shape
 from vkgrad.ops.families import routine
 from vkgrad.ops.samples import edges, inf, integers, nan, uniform
 
-# Elements of a block: sorted by one invocation on a software driver, by a workgroup in shared memory elsewhere.
-SOFTWARE_BLOCK, BLOCK = 32, 2048
+# A block is sorted by one invocation on a software driver, by a workgroup in shared memory elsewhere: every device has
+# so many bytes of that, for keys and their positions.
+SOFTWARE_BLOCK, BLOCK_BYTES = 32, 16384
 FEW = 16  # up to so many elements, one invocation sorts a row alone on every device
 MERGED, LANES = 8, 128  # elements that an invocation merges (a software driver's does a block), and how many together
 
@@ -85,6 +86,11 @@ def _numpy_inverse(order: Any) -> Any:
 
 
 # ---- how they run
+def _block(dtype: DType) -> int:
+    """Elements of a block in shared memory, a power of two."""
+    return 1 << (BLOCK_BYTES // (dtype.computed.size_bytes + 4)).bit_length() - 1
+
+
 def _sort_blocks(
     shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, *, size: int = 0, descending: bool
 ) -> Geometry:
@@ -127,7 +133,7 @@ def _one_each(shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLi
 
 def _sort_passes(node: Node, width: Any) -> Node:
     x, descending = node.inputs[0], node.attributes["descending"]
-    n, size = x.shape[-1], SOFTWARE_BLOCK if width.lanes == 1 else BLOCK
+    n, size = x.shape[-1], SOFTWARE_BLOCK if width.lanes == 1 else _block(x.dtype)
     if n <= size:
         return node
     order = b.build("sort_blocks", x, size=size, descending=descending)
