@@ -82,6 +82,7 @@ def test_random_graphs(device: Device) -> None:
     assert stacked == 20
 
 
+@pytest.mark.validation
 @pytest.mark.parametrize("kind", ["mlp", "lenet"])
 def test_training_has_the_same_bits(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Losses and weights of a device that takes itself for a GPU: with stacks and kernels side by side, and without."""
