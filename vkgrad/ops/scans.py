@@ -28,7 +28,9 @@ from vkgrad.ops.views import pad, permute, slice_
 SERIAL = 32  # up to so many elements, one invocation does a chunk alone
 WIDE = 32  # and so it does where so many columns lie side by side
 # Where chunks are shared among lanes: elements of a chunk, lanes of a workgroup, and bytes of a tile in shared memory.
-CHUNK, LANES, TILE_BYTES = 4096, 256, 16384
+CHUNK, LANES, TILE_BYTES = 2048, 128, 8192
+ENOUGH = 512  # chunks that keep a large GPU busy: then one workgroup does a whole column, tile after tile
+LONGEST = 1 << 16  # but not of more elements than this
 # Elements of a chunk on a software driver: chunks for all cores, and far fewer than an invocation may loop over.
 SOFTWARE_CHUNKS, LEAST_CHUNK, MOST_CHUNK = 64, 256, 1 << 14
 
@@ -183,9 +185,11 @@ def _chunk(shape: Shape, width: Any) -> int:
     *lead, n, c = shape
     if width.lanes == 1:
         return min(max(LEAST_CHUNK, -(-n // SOFTWARE_CHUNKS)), MOST_CHUNK)
+    columns = prod(lead) * c
     if c < WIDE:
-        return CHUNK
-    return min(max(SERIAL, -(-n * prod(lead) * c // width.invocations)), MOST_CHUNK)
+        alone = n <= 4 * CHUNK or (columns >= ENOUGH and n <= LONGEST)
+        return n if alone else CHUNK
+    return min(max(SERIAL, -(-n * columns // (4 * width.invocations))), MOST_CHUNK)
 
 
 def _ends(x: Node, chunk: int, reverse: bool) -> Node:

@@ -25,6 +25,7 @@ from vkgrad.ops.samples import edges, inf, integers, nan, uniform
 # so many bytes of that, for keys and their positions.
 SOFTWARE_BLOCK, BLOCK_BYTES = 32, 16384
 FEW = 16  # up to so many elements, one invocation sorts a row alone on every device
+SORTING = 256  # lanes of a block: with several pairs each they wait less for each other
 MERGED, LANES = 8, 128  # elements that an invocation merges (a software driver's does a block), and how many together
 
 
@@ -101,7 +102,7 @@ def _sort_blocks(
     parameters = {"descending": descending, "capacity": 1 << max(size - 1, 1).bit_length()}
     if limits.software or size <= FEW:
         return Geometry(groups=-(-numbers["parts"] // 8), numbers=numbers, parameters={**parameters, "lanes": 1})
-    lanes = min(parameters["capacity"] // 2, limits.max_invocations)
+    lanes = min(parameters["capacity"] // 2, SORTING, limits.max_invocations)
     return Geometry(
         groups=numbers["parts"], numbers=numbers, parameters={**parameters, "lanes": lanes},
         shared_bytes=parameters["capacity"] * (dtypes[0].size_bytes + 4),
