@@ -440,45 +440,40 @@ class Bench:
 # bm, bn, bk, tm, tn, slices of `contract_shared`, and what else is set
 TILES: tuple[tuple[tuple[int, int, int, int, int, int], dict[str, Any]], ...] = (
     ((128, 256, 16, 8, 8, 1), {"padded": False}),
-    ((256, 128, 16, 8, 8, 1), {"padded": False}),
-    ((128, 128, 32, 8, 8, 1), {"padded": False, "stages": 1}),
-    ((128, 128, 16, 8, 8, 1), {}),
-    ((128, 128, 8, 8, 8, 1), {}),
-    ((256, 64, 16, 8, 8, 1), {}),
-    ((256, 64, 8, 8, 8, 1), {}),
-    ((128, 64, 16, 8, 4, 1), {}),
-    ((64, 64, 16, 8, 4, 1), {}),
-    ((64, 64, 32, 8, 4, 2), {}),
+    ((128, 256, 16, 8, 8, 1), {"padded": False, "in_turn": True}),
+    ((256, 128, 16, 8, 8, 1), {"padded": False, "in_turn": True}),
+    ((128, 128, 16, 8, 8, 1), {"in_turn": True}),
+    ((128, 128, 16, 8, 8, 1), {"padded": False, "in_turn": True}),
+    ((128, 128, 8, 8, 8, 1), {"in_turn": True}),
+    ((128, 256, 8, 8, 16, 1), {"in_turn": True}),
+    ((128, 256, 16, 8, 16, 1), {"padded": False, "in_turn": True}),
+    ((256, 128, 16, 16, 8, 1), {"padded": False, "in_turn": True}),
+    ((256, 256, 8, 8, 8, 1), {"in_turn": True}),
+    ((128, 64, 16, 8, 8, 1), {"in_turn": True}),
+    ((128, 64, 32, 8, 8, 1), {"padded": False, "in_turn": True}),
+    ((64, 64, 16, 8, 8, 1), {"in_turn": True}),
+    ((64, 64, 16, 8, 4, 1), {"in_turn": True}),
+    ((64, 64, 32, 8, 8, 2), {"in_turn": True}),
     ((96, 96, 16, 8, 4, 1), {}),
     ((96, 96, 32, 8, 4, 2), {}),
     ((96, 64, 16, 8, 4, 1), {}),
     ((96, 64, 32, 8, 4, 2), {}),
     ((96, 128, 16, 8, 8, 1), {}),
     ((96, 128, 16, 8, 4, 1), {}),
-    ((32, 64, 32, 4, 4, 2), {}),
-    ((32, 32, 32, 4, 4, 4), {}),
-    ((64, 16, 32, 4, 4, 4), {}),
-    ((16, 64, 32, 4, 4, 4), {}),
 )  # fmt: skip
 
 
 # threads, lanes along K, rows, and steps of four at once of `contract_vector`
 VECTORS: tuple[tuple[int, int, int, int], ...] = (
-    *((256, lanes, 4, unroll) for lanes in (16, 32, 64, 128, 256) for unroll in (1, 2)),
-    *((256, lanes, 2, unroll) for lanes in (16, 32, 64) for unroll in (2, 4)),
-    *((256, lanes, 1, 4) for lanes in (32, 64, 128)),
-    *((128, lanes, 4, 2) for lanes in (8, 16, 32, 64)),
-    *((512, lanes, 4, 1) for lanes in (32, 64, 128)),
-    *((512, lanes, 4, 2) for lanes in (32, 64, 128)),
-)
+    (256, 64, 2, 4), (256, 32, 4, 2), (128, 32, 4, 2), (128, 16, 4, 2), (128, 8, 4, 2), (512, 64, 4, 2),
+)  # fmt: skip
 
 
 # bm, bn, bk, rows and columns of a subgroup, stages of `contract_cooperative`
 COOPERATIVE: tuple[tuple[int, int, int, int, int, int], ...] = (
-    (128, 128, 32, 64, 64, 2), (128, 128, 32, 64, 32, 2), (128, 128, 32, 32, 64, 2), (256, 128, 32, 64, 64, 1),
+    (128, 128, 32, 64, 64, 2), (128, 128, 32, 64, 32, 2), (128, 256, 16, 64, 64, 2), (128, 128, 16, 64, 64, 2),
     (128, 256, 32, 64, 64, 1), (128, 128, 64, 64, 64, 1), (128, 128, 64, 64, 32, 1), (256, 128, 16, 64, 64, 2),
-    (128, 256, 16, 64, 64, 2), (128, 256, 16, 64, 128, 2), (128, 128, 16, 64, 64, 2), (128, 256, 32, 64, 128, 1),
-    (64, 128, 32, 64, 32, 2), (64, 64, 64, 32, 32, 2), (128, 64, 64, 64, 32, 1),
+    (64, 128, 32, 64, 32, 2), (64, 64, 64, 32, 32, 2), (128, 64, 64, 64, 32, 1), (128, 64, 32, 64, 32, 2),
 )  # fmt: skip
 
 
@@ -495,7 +490,7 @@ def explored() -> list[Any]:
         rows.append(vector_row(f"vector {threads} k{lanes} rows{each} x{unroll}", threads, lanes, each, unroll, ""))
     for bm, bn, bk, wm, wn, stages in COOPERATIVE:
         name = f"cooperative {bm}x{bn}x{bk} {wm}x{wn} stages={stages}"
-        rows.append(cooperative_row(name, bm, bn, bk, wm, wn, stages, ""))
+        rows.append(cooperative_row(name, bm, bn, bk, wm, wn, stages, 200.0, ""))
     return rows
 
 

@@ -22,13 +22,15 @@ from tests.codegen.run_kernel import (
     rows_for,
     run_plan,
 )
+from tests.codegen.spirv_validation import validate
 from tests.planned import plan_of
 from tests.reference import graph_only  # noqa: F401  a fixture: double precision is refused by no device
 from vkgrad.autodiff import vjp
+from vkgrad.codegen.cache import spirv
 from vkgrad.codegen.render import render
 from vkgrad.codegen.rows import MOST_TRIPS, ROWS, Limits, Row, choose, shared_row
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import DType, bool_, float32, float64, int32, uint32
+from vkgrad.ir.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, uint32
 from vkgrad.ir.node import Node
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.sources import leaf
@@ -238,6 +240,41 @@ def test_large_matrices_times_vectors_in_a_batch(device: Device):
     assert "contract_vectors" in ran
 
 
+@pytest.mark.parametrize("dtype", [float16, bfloat16], ids=lambda d: d.name)
+@pytest.mark.parametrize("form", ["nn", "nt", "tn", "tt"])
+def test_cooperative_matrices_are_valid_shaders(form: str, dtype: DType):
+    """No software driver multiplies these, so here they are only compiled: with eights and without, and a prologue."""
+    limits = replace(GPU_LIKE, shared_bytes=49152, matrices=frozenset({"float16", "bfloat16"}))
+    rows = [row for row in ROWS if row.template == "contract_cooperative.comp.j2"]
+    assert rows
+    for size in ((384, 512, 128), (390, 361, 71)):
+        (target,), _ = product(*size, form, dtype=dtype)
+        (kernel,) = plan_of([b.apply("relu", target)])[0].kernels
+        for row in rows:
+            assert row.applies(kernel, limits) and not row.applies(kernel, GPU_LIKE)
+            shader = render(kernel, limits, row)
+            assert ("_eight[" in shader.source) == (size[0] == 384)
+            validate(spirv(shader.source, shader.row))
+
+
+def test_half_precision_is_multiplied_in_matrices_where_they_are():
+    limits = replace(GPU_LIKE, shared_bytes=49152, matrices=frozenset({"float16"}))
+
+    def chosen(m: int, n: int, k: int, dtype: DType, limits: Limits = limits) -> str:
+        (kernel,) = plan_of(product(m, n, k, dtype=dtype)[0])[0].kernels
+        return choose(kernel, limits).name
+
+    assert chosen(2048, 2048, 2048, float16) == "contract_cooperative_128x128"
+    assert chosen(512, 512, 512, float16) == "contract_cooperative_64x64"
+    for name in (
+        chosen(2048, 2048, 2048, bfloat16),
+        chosen(2048, 2048, 2048, float32),
+        chosen(1, 4096, 4096, float16),
+        chosen(2048, 2048, 2048, float16, GPU_LIKE),
+    ):
+        assert "cooperative" not in name
+
+
 def test_fours_are_taken_only_where_they_lie_side_by_side():
     row = next(row for row in ROWS if row.name == "contract_shared_64x64")
 
@@ -413,8 +450,9 @@ def test_element_wise_at_every_rank(device: Device, rank: int):
 # ---- the table
 def test_every_row_applies_somewhere_and_the_last_everywhere():
     kernels = [plan_of(example(row.name)[0])[0].kernels[0] for row in ROWS]
+    large = replace(GPU_LIKE, shared_bytes=49152, matrices=frozenset({"float16", "bfloat16"}))
     for row, kernel in zip(ROWS, kernels, strict=True):
-        assert row.applies(kernel, replace(GPU_LIKE, shared_bytes=49152))
+        assert row.applies(kernel, large)
         assert all(ROWS[-1].applies(kernel, limits) for limits in (SOFTWARE, GPU_LIKE))
 
 
@@ -468,6 +506,8 @@ def example(row: str) -> tuple[list[Node], list[Node]]:
         "contract_shared_16x64": (15, 2100, 33), "contract_shared_64x16": (2100, 15, 33),
         "contract_tiled": (30, 17, 23),
     }  # fmt: skip
+    if "cooperative" in row:
+        return product(390, 361, 72, dtype=float16)
     if row in sizes:
         return product(*sizes[row])
     if "winograd" in row or "taps" in row:
@@ -493,6 +533,8 @@ def test_wrong_numbers_in_a_shader_are_noticed(device: Device, row: Row):
     plan, order = plan_of(targets)
     limits, inputs = limits_of(device, GPU_LIKE), [values[node] for node in order]
     (kernel,) = plan.kernels
+    if "cooperative" in row.name:
+        pytest.skip("the limits have no cooperative matrices")
     if not row.applies(kernel, limits):
         assert row.applies(kernel, replace(limits, shared_bytes=49152))
         pytest.skip("the row needs 48 KiB of shared memory, and the device has less")

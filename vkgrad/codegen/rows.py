@@ -327,7 +327,7 @@ def _orderly(kernel: Kernel) -> bool:
 
 def shared_row(
     name: str, bm: int, bn: int, bk: int, tm: int, tn: int, slices: int, tflop_s: float, reason: str,
-    stages: int = 2, padded: bool = True,
+    stages: int = 2, padded: bool = True, in_turn: bool = False,
 ) -> Row:  # fmt: skip
     """A row of `contract_shared`, of which a GPU that is full of such tiles does `tflop_s`.
 
@@ -335,7 +335,10 @@ def shared_row(
     operands are not orderly all the same, it takes smaller stages, and adds up in the same order.
     """
     threads = (bm // tm) * (bn // tn) * slices
-    usual = {"bm": 128, "bn": 128, "bk": 8, "tm": 8, "tn": 8, "slices": 1, "pieces": 1, "stages": 2, "padded": True}
+    usual = {
+        "bm": 128, "bn": 128, "bk": 8, "tm": 8, "tn": 8, "slices": 1, "pieces": 1, "stages": 2, "padded": True,
+        "in_turn": False,
+    }  # fmt: skip
     staged_bytes = stages * bk * (bm + bn + (8 if padded else 0)) * 4
     joined_bytes = threads * tm * tn * 4 if slices > 1 else 0  # what slices hand over, in place of the stages
     pieces = 1
@@ -343,7 +346,7 @@ def shared_row(
         pieces *= 2
     own = {
         "bm": bm, "bn": bn, "bk": bk, "tm": tm, "tn": tn, "slices": slices, "pieces": pieces, "stages": stages,
-        "padded": padded,
+        "padded": padded, "in_turn": in_turn,
     }  # fmt: skip
     # Sums of up to four addresses and guards a side.
     need_bytes = max(staged_bytes, joined_bytes // pieces) + (64 * bk if padded else 0)
@@ -396,8 +399,11 @@ def _halves(kernel: Kernel, side: str) -> tuple[DType | None, Load | None]:
     return dtype, source if isinstance(source, Load) else None
 
 
-def cooperative_row(name: str, bm: int, bn: int, bk: int, wm: int, wn: int, stages: int, reason: str) -> Row:
-    """A row of `contract_cooperative`: tiles of bm x bn, of which a subgroup has wm x wn."""
+def cooperative_row(
+    name: str, bm: int, bn: int, bk: int, wm: int, wn: int, stages: int, tflop_s: float, reason: str
+) -> Row:
+    """A row of `contract_cooperative`, of which a GPU that is full of its tiles does `tflop_s`: a workgroup has bm x bn
+    outputs, a subgroup wm x wn."""
     warps = (bm // wm) * (bn // wn)
 
     def parameters(kernel: Kernel, limits: Limits) -> dict[str, Any]:
@@ -427,7 +433,12 @@ def cooperative_row(name: str, bm: int, bn: int, bk: int, wm: int, wn: int, stag
         b, m, n, _ = mnk(kernel)
         return b * _ceil(m, bm) * _ceil(n, bn)
 
-    return Row(name, "contract_cooperative.comp.j2", applies, parameters, groups, reason)
+    def estimate_us(kernel: Kernel, limits: Limits) -> float:
+        rounds = max(1.0, groups(kernel, {}) / PROCESSORS)
+        terms = bk * (_ceil(mnk(kernel)[3], bk) + 1)
+        return DISPATCH_US + rounds * PROCESSORS * 2 * bm * bn * terms / (tflop_s * 1e6)
+
+    return Row(name, "contract_cooperative.comp.j2", applies, parameters, groups, reason, estimate_us=estimate_us)
 
 
 # Fewer words come from a cache, and take no longer one by one.
@@ -623,6 +634,15 @@ def _last_for_products(kernel: Kernel, limits: Limits) -> float:
 
 
 ROWS: tuple[Row, ...] = (
+    cooperative_row(
+        *("contract_cooperative_128x128", 128, 128, 64, 64, 32, 1, 230.0),
+        "products of half-precision numbers where subgroups multiply matrices. H200: 250 TFLOP/s at 8192 cubed, and 31 "
+        "by tiles of single precision",
+    ),
+    cooperative_row(
+        *("contract_cooperative_64x64", 64, 64, 64, 32, 32, 2, 120.0),
+        "the same where larger tiles are few. H200, 1024 cubed: 25 us, and 29 by the row above",
+    ),
     vector_row(
         *("contract_vector", 256, 64, 2, 4),
         "a matrix times one or two vectors: each element is read once. H200, 4096x4096 times one: 18.9 us, and 39 by "
