@@ -508,7 +508,7 @@ def explore(shapes: Sequence[Shape], rows: Sequence[Any], theirs: dict[str, floa
         (kernel,) = [kernel for kernel in plan.kernels if kernel.product]
         own = [row for row in rows if row.applies(kernel, device.limits)]
         if leaves[0].dtype.size_bytes == 2:  # the others read halves one by one
-            own = [row for row in own if "cooperative" in row.name or row.name == "contract_shared_128x128x16"]
+            own = [row for row in own if "cooperative" in row.name or row.name == "contract_shared_128x128x32"]
         others = [render(other, device.limits) for other in plan.kernels if other is not kernel]
         shaders = [render(kernel, device.limits, row) for row in own]
         return plan, kernel, own, shaders, others, pipelines(device, [*shaders, *others])
