@@ -22,8 +22,8 @@ LAYERS = (
     ("engine",),
     (
         "tensor", "composites", "tree", "history", "conversion", "precision", "indexing", "updates", "functions",
-        "functional", "mapping", "custom_kernels", "custom_rules", "fft", "random", "linalg", "tracing", "arguments",
-        "holding", "step", "jit", "execution", "testing",
+        "functional", "mapping", "checkpointing", "custom_kernels", "custom_rules", "fft", "random", "linalg", "tracing",
+        "arguments", "holding", "step", "jit", "execution", "testing",
     ),
     ("nn", "optim", "data", "serialization"),
     ("viz", "profile", "bench", "cli", "__init__", "__main__"),

@@ -6,6 +6,7 @@ Importing it opens no device; the first value that is needed does.
 from typing import TYPE_CHECKING
 
 from vkgrad import functions, indexing, nn, optim, random, tree, updates
+from vkgrad.checkpointing import checkpoint
 from vkgrad.counters import counting, stats
 from vkgrad.custom_kernels import Geometry, custom_kernel
 from vkgrad.custom_rules import custom_vjp, stop_gradient

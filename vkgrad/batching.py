@@ -86,8 +86,12 @@ def _rule_of(node: Node) -> Rule:
 
 
 # ---- one rule per family
+def _all(x: Node, is_mapped: bool, size: int) -> Node:
+    return x if is_mapped else _repeated(x, size)
+
+
 def _elementwise(node: Node, inputs: Sequence[Node], mapped: Sequence[bool], size: int) -> Node:
-    whole = [x if is_mapped else _repeated(x, size) for x, is_mapped in zip(inputs, mapped, strict=True)]
+    whole = [_all(x, is_mapped, size) for x, is_mapped in zip(inputs, mapped, strict=True)]
     return b.build(node.op, *whole, **node.attributes)
 
 
@@ -170,6 +174,7 @@ _VIEWS: dict[str, Rule] = {
     "permute": lambda node, inputs, mapped, size: permute(inputs[0], [0, *(a + 1 for a in node.attributes["axes"])]),
     "window": _with_axes("axis"),
     "diagonal": _with_axes("axis", "other"),
+    "after": lambda node, inputs, mapped, size: b.build(node.op, _all(inputs[0], mapped[0], size), inputs[1]),
     "alias": lambda node, inputs, mapped, size: alias(inputs[0]),
     "stop_gradient": lambda node, inputs, mapped, size: b.build(node.op, inputs[0]),
 }

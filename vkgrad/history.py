@@ -46,6 +46,11 @@ def no_grad() -> Iterator[None]:
         _recording.reset(token)
 
 
+def is_recording() -> bool:
+    """Whether results remember where they came from, which `no_grad` turns off."""
+    return _recording.get()
+
+
 def must_keep(operands: Iterable[Any]) -> bool:
     """Whether a result computed from `operands` (tensors or anything else) keeps its history."""
     if _recording.get():

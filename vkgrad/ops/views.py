@@ -11,8 +11,9 @@ import numpy as np
 from vkgrad.errors import ShapeError
 from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
-from vkgrad.ir.op import ZERO, Shape
+from vkgrad.ir.op import ZERO, Family, Op, Shape, register
 from vkgrad.ops.families import view
+from vkgrad.ops.samples import Samples
 
 
 # ---- reshape
@@ -238,6 +239,26 @@ view(
     layout=lambda layout, *, axis, other: layout.diagonal(axis, other),
     grad=_diagonal_grad,
 )
+
+
+# ---- after
+def after(x: Node, other: Node) -> Node:
+    """The value of x, for readers that must not run before `other` is known.
+
+    It is how what is computed twice is computed late: a recomputation reads its inputs after the gradient that it is
+    for, and so takes no memory before. Nothing is read of `other`.
+    """
+    return b.build("after", x, other)
+
+
+register(
+    Op(
+        name="after", family=Family.VIEW, arity=2,
+        shape=lambda shapes: shapes[0], dtype=lambda dtypes: dtypes[0], numpy=lambda x, other: x,
+        layout=lambda layout: layout, grad=lambda g, out, x, other: (g, None), samples=Samples(),
+        doc="x, for readers that must not run before the second operand is known",
+    )
+)  # fmt: skip
 
 
 # ---- alias

@@ -35,6 +35,11 @@ class Fusion:
     home: dict[Node, Cluster]
 
 
+def waited_for(node: Node, is_anchor: Callable[[Node], bool]) -> list[Node]:
+    """The nodes in memory that must be there before what `node`, an `after`, gives may be read."""
+    return [below for below in walk([node.inputs[1]], stop=is_anchor) if is_anchor(below)]
+
+
 class Fuser:
     def __init__(
         self, targets: Sequence[Node], has_value: Callable[[Node], bool], *, max_buffers: int, fuse: bool = True
@@ -109,9 +114,13 @@ class Fuser:
         return merged
 
     def _visit_view(self, node: Node) -> None:
-        (source,) = node.inputs
+        source = node.inputs[0]
         step = Step(node.op.name, node.attributes)
         moved: Loads = {}
+        if node.is_op("after"):
+            # Where the other is made is waited for like something that is read, at places that nothing else is read at.
+            for anchor in waited_for(node, self.is_anchor):
+                moved[anchor, Layout((1,) * node.ndim, (0,) * node.ndim, NOWHERE).expand(node.shape)] = None
         for anchor, layout in self.reading(source):
             out, _ = apply_step(step, layout, 0)
             if out is None:

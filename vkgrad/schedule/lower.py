@@ -18,7 +18,7 @@ from vkgrad.ir.rounding import rounded
 from vkgrad.ops.contraction import extents_of, summed_labels
 from vkgrad.schedule.chains import Chain, Open, Step, prune, through
 from vkgrad.schedule.cluster import Cluster
-from vkgrad.schedule.fuse import Fusion
+from vkgrad.schedule.fuse import Fusion, waited_for
 from vkgrad.schedule.kernel import (
     Call,
     Compute,
@@ -154,6 +154,8 @@ class Lowering:
             return []
         match node.op.family:
             case Family.VIEW:
+                if node.is_op("after"):
+                    self.anchors.update(dict.fromkeys(waited_for(node, self.cluster.leaves.__contains__)))
                 return [(node.inputs[0], self._under(node, chain))]
             case Family.REDUCTION:
                 if node in self.cluster.opened:

@@ -86,7 +86,7 @@ def _simplified(node: Node, has_value: Callable[[Node], bool]) -> Node:
     if name == "cast" and node.inputs[0].dtype.narrow and not node.dtype.narrow:
         return _widened(node.inputs[0], node.dtype, has_value)
     if node.op.family is Family.VIEW:
-        return _view(node)
+        return node if name == "after" else _view(node)
     if node.op.family is Family.REDUCTION:
         return _reduction(node)
     if name == "contract" and any(source.size == 0 for source in node.inputs):
