@@ -49,7 +49,9 @@ def _table(kind: str, lengths: tuple[int, ...], dtype: DType) -> Tensor:
 def _turns(numerator: np.ndarray, denominator: int) -> np.ndarray:
     """exp(-2 pi i numerator / denominator) as pairs; whole turns are taken off first, so the angle is exact."""
     angle = -2 * np.pi * (numerator % denominator) / denominator
-    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    parts = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    parts[np.abs(parts) < 1e-15] = 0.0  # quarter turns: pi itself is not exact
+    return parts
 
 
 def _small_transform(r: int) -> np.ndarray:

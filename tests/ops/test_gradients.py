@@ -26,7 +26,7 @@ from vkgrad.ops import factorisations
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.indexed import along, gather, scatter
 from vkgrad.ops.scans import linear_scan, scan
-from vkgrad.ops.views import alias, diagonal, flip, pad, permute, slice_, window
+from vkgrad.ops.views import after, alias, diagonal, flip, pad, permute, slice_, window
 
 # ---- how an operand of shape (2, 3) may come about: (shape of the leaf, the views on it)
 VIEWS: dict[str, tuple[tuple[int, ...], Callable[[Node], Node]]] = {
@@ -125,6 +125,7 @@ OTHERS: dict[str, list[Case]] = {
         _case(lambda x: diagonal(x, 0, 1), _random(3, 3)),
         _case(lambda x: diagonal(x, 2, 0), _random(2, 3, 2)),
     ],
+    "after": [_case(after, _random(2, 2), _random(3))],
     "alias": [_case(alias, _random(2, 2))],
     "sum": [_case(lambda x: b.build("sum", x, axes=(0, 2)), _random(2, 2, 2))],
     "prod": [

@@ -115,6 +115,7 @@ VIEW_CASES: dict[str, list[tuple[tuple[int, ...], dict[str, Any]]]] = {
         ((2, 5), {"axis": 1, "size": 5, "stride": 1, "dilation": 1}),
     ],
     "diagonal": [((3, 2, 3), {"axis": 0, "other": 2}), ((3, 3), {"axis": 1, "other": 0})],
+    "after": [((2, 2), {})],
     "alias": [((2, 2), {})],
     "stop_gradient": [((2, 2), {})],
 }
@@ -125,7 +126,7 @@ def test_a_view_s_layout_is_its_meaning(op: Op) -> None:
     """On an array of addresses the meaning must give the addresses that the layout gives, and the promised shape."""
     for shape, attributes in VIEW_CASES[op.name]:
         memory = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
-        expected = op.numpy(memory, **attributes)
+        expected = op.numpy(memory, *[memory] * (op.arity - 1), **attributes)
         layout = op.layout(Layout.contiguous(shape), **attributes)  # type: ignore[misc]
         assert layout.extents == expected.shape == op.shape([shape], **attributes)
         for place in np.ndindex(*expected.shape):
