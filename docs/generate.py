@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -83,11 +84,18 @@ def ulps() -> str:
     return f"{table(head, rows)}\n\n{notes}"
 
 
+def array_api() -> str:
+    """What the array API standard has, and whether it is here."""
+    standard = runpy.run_path(str(DOCS / "array_api.py"), run_name="array_api")
+    return table(("section", "name", "state", "note"), standard["rows"]())
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "switches": switches,
     "operations": operations,
     "limitations": limitations,
     "ulps": ulps,
+    "array_api": array_api,
 }
 
 

@@ -44,7 +44,7 @@ def test_a_tensor_has_a_copy() -> None:
 
 
 def test_types_that_are_not_there_are_refused_with_a_way_out() -> None:
-    with pytest.raises(DTypeError, match=r"complex64.*dtype=vg\.int32"):
+    with pytest.raises(DTypeError, match="no complex numbers: a complex tensor is"):
         vg.tensor(np.zeros(3, np.complex64))
     close(vg.tensor(np.arange(3), dtype=vg.int32), np.arange(3, dtype=np.int32))
     with pytest.raises(DTypeError, match="complex"):

@@ -42,7 +42,11 @@ POWERS = Ulps(4, 6, 12, 12)
 # Near their roots left of 0 these have absolute accuracy only: they are differences of larger numbers there.
 NEAR_ROOTS = Ulps(1, 8, 8, 8, scale=1.0)
 
+# One unit from its operand, which the reference is; every device finds the same one.
+NEIGHBOUR = Ulps(1, 1, 0)
+
 _TABLE: dict[Ulps, tuple[str, ...]] = {
+    NEIGHBOUR: ("nextafter",),
     ROUNDED: ("add", "subtract", "multiply", "multiply_no_nan", "square"),
     DIVIDED: ("divide", "reciprocal", "sqrt"),
     TWICE_ROUNDED: ("rsqrt",),

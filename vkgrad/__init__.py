@@ -5,26 +5,33 @@ Importing it opens no device; the first value that is needed does.
 
 from typing import TYPE_CHECKING
 
-from vkgrad import functions, indexing, nn, optim, random, tree, updates
+from vkgrad import einops_backend, functions, indexing, nn, optim, random, tree, updates
+from vkgrad.array_api import *
 from vkgrad.checkpointing import checkpoint
 from vkgrad.counters import counting, stats
 from vkgrad.custom_kernels import Geometry, custom_kernel
 from vkgrad.custom_rules import custom_vjp, stop_gradient
 from vkgrad.execution import default_device, devices, flush, host_policy, host_rules, plan, set_device, synchronize
 from vkgrad.functional import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
+from vkgrad.functions.comparing import *
 from vkgrad.functions.convolution import *
 from vkgrad.functions.creation import *
+from vkgrad.functions.differences import *
 from vkgrad.functions.elementwise import *
 from vkgrad.functions.joining import *
 from vkgrad.functions.linear import *
 from vkgrad.functions.lookup import *
+from vkgrad.functions.matrices import *
+from vkgrad.functions.nans import *
 from vkgrad.functions.reductions import *
 from vkgrad.functions.scans import *
 from vkgrad.functions.shapes import *
 from vkgrad.functions.sorting import *
+from vkgrad.functions.statistics import *
 from vkgrad.functions.types import *
 from vkgrad.history import no_grad
 from vkgrad.ir.dtypes import (
+    NO_COMPLEX,
     bfloat16,
     bool_,
     float16,
@@ -44,7 +51,9 @@ from vkgrad.mapping import vmap
 from vkgrad.precision import autocast
 from vkgrad.profile import profile
 from vkgrad.random import manual_seed
-from vkgrad.tensor import Tensor, asarray, eval, tensor
+from vkgrad.tensor import Tensor, asarray, eval, from_dlpack, tensor
+
+bool = bool_  # the array API standard's name
 
 if TYPE_CHECKING:
     from vkgrad import data, fft, linalg, testing, viz
@@ -64,6 +73,8 @@ else:
     }
 
     def __getattr__(name: str) -> object:
+        if name in ("complex64", "complex128"):
+            raise AttributeError(f"no {name}: {NO_COMPLEX}")
         if name not in _LATER:
             raise AttributeError(f"module 'vkgrad' has no attribute {name!r}")
         from importlib import import_module

@@ -11,7 +11,7 @@ import numpy as np
 
 from vkgrad import engine
 from vkgrad.errors import DTypeError, ShapeError
-from vkgrad.ir.dtypes import DType, bool_, dtype_of, float32, int32
+from vkgrad.ir.dtypes import NO_COMPLEX, DType, bool_, dtype_of, float32, int32
 from vkgrad.ir.node import Node
 
 Scalar: TypeAlias = bool | int | float
@@ -19,6 +19,8 @@ Scalar: TypeAlias = bool | int | float
 
 def number(value: Any) -> Scalar:
     """A NumPy scalar as a Python number, which takes its type from what it stands beside."""
+    if value.dtype.kind == "c":
+        raise DTypeError(NO_COMPLEX)
     if value.dtype.kind not in "biuf":
         raise DTypeError(f"no element type {value.dtype.name}; a number here is a bool, an integer or a float")
     return {"b": bool, "f": float}.get(value.dtype.kind, int)(value)
@@ -67,4 +69,6 @@ def upload(array: np.ndarray, dtype: Any = None, copy: bool = True) -> Node:
     try:
         return engine.put(array, dtype_of(array.dtype if dtype is None else dtype), copy)
     except DTypeError as error:
+        if str(error) == NO_COMPLEX:
+            raise
         raise DTypeError(f"{error}; name the type to convert to, for example dtype=vg.int32 or array.astype") from None

@@ -141,6 +141,11 @@ def device(choice: str | None = None) -> Device:
         return _devices[name]
 
 
+def opened() -> dict[str, Device]:
+    """The devices that were opened so far, by the names they were asked for under."""
+    return dict(_devices)
+
+
 def _keep_threads_out() -> None:
     """At exit. Python ends daemon threads where they ask for the interpreter: in a driver's call that is an abort, so
     they are kept waiting for the lock instead."""
@@ -324,7 +329,8 @@ def clear_caches() -> None:
 
 
 # ---- flush
-def _device_of(nodes: Iterable[Node]) -> Device:
+def device_of(nodes: Iterable[Node]) -> Device:
+    """Where these nodes have their values, or will be computed."""
     found: dict[int, Device] = {}
     for node in walk(nodes, stop=has_value):
         value = values.get(node)
@@ -351,7 +357,7 @@ def evaluate(nodes: Iterable[Node], read: Sequence[Node] = ()) -> None:
         groups: dict[int, tuple[Device, list[Node]]] = {}
         if len(_devices) > 1:
             for node in targets:
-                own = _device_of([node])
+                own = device_of([node])
                 groups.setdefault(id(own), (own, []))[1].append(node)
         elif targets:
             groups[id(device())] = (device(), targets)

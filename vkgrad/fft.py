@@ -24,16 +24,18 @@ from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, float32
 from vkgrad.ops.contraction import contract
+from vkgrad.placement import placed
 from vkgrad.tensor import Operand, Tensor, derived, lift, tensor
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "ifft", "ifft2", "ifftn", "ifftshift", "irfft", "irfftn", "rfft",
-    "rfftfreq", "rfftn",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfftn", "rfft", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
 LARGEST_FACTOR = 32  # one dense product a factor: larger means fewer passes over memory and more arithmetic
 
 NORMS = ("backward", "ortho", "forward")
+_REVERSED = {"backward": "forward", "forward": "backward"}  # where the transform back is the one asked for
 
 
 # ---- tables: numbers that depend on lengths alone, made once in double precision
@@ -261,6 +263,17 @@ def irfft(x: Operand, n: int | None = None, axis: int = -1, norm: str = "backwar
     return (found * _scale("irfft", norm, n, False)).moveaxis(-1, along)
 
 
+def hfft(x: Operand, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The transform, which is real, of a signal whose second half mirrors the first half given. Shapes: as `irfft`."""
+    source = _pairs("hfft", x)
+    return irfft(_conjugate(source), n, axis, _REVERSED.get(norm, norm))
+
+
+def ihfft(x: Operand, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of `hfft`: the first half of a signal whose transform is real. Shapes as for `rfft`."""
+    return _conjugate(rfft(x, n, axis, _REVERSED.get(norm, norm)))
+
+
 def _axes_of(name: str, x: Tensor, s: Sequence[int] | None, axes: Sequence[int] | None) -> list[tuple[int, int | None]]:
     rank = x.ndim - 1
     if axes is None:
@@ -325,15 +338,17 @@ def irfftn(
     return irfft(found, pairs[-1][1], pairs[-1][0], norm)
 
 
-def fftfreq(n: int, d: float = 1.0, dtype: Any = float32) -> Tensor:
+@placed
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """The frequency of each place of `fft`, in turns per unit of `d`: 0, 1, … then the negative ones, over n d."""
-    places = f.arange(n, dtype=dtype)
+    places = f.arange(n, dtype=dtype or float32)
     return f.where(places < (n + 1) // 2, places, places - n) * (1.0 / (n * d))
 
 
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = float32) -> Tensor:
+@placed
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """The frequency of each place of `rfft`."""
-    return f.arange(n // 2 + 1, dtype=dtype) * (1.0 / (n * d))
+    return f.arange(n // 2 + 1, dtype=dtype or float32) * (1.0 / (n * d))
 
 
 def fftshift(x: Operand, axes: int | Sequence[int] | None = None) -> Tensor:

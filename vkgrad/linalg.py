@@ -17,6 +17,7 @@ import numpy as np
 from vkgrad import functions as f
 from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.functions.linear import matmul, outer, tensordot, vecdot
+from vkgrad.functions.matrices import kron
 from vkgrad.functions.reductions import norm as _vector_norm
 from vkgrad.functions.shapes import matrix_transpose
 from vkgrad.ir import build as b
@@ -378,15 +379,6 @@ def multi_dot(arrays: Sequence[Operand]) -> Tensor:
     return result.squeeze(-1) if last else result
 
 
-def kron(x: Operand, y: Operand) -> Tensor:
-    """Every element of x times the matrix y, side by side. Shapes: (A, B), (C, D) -> (A C, B D)."""
-    left, right = lift(x), lift(y)
-    if left.ndim != 2 or right.ndim != 2:
-        raise ShapeError(f"linalg.kron: takes two matrices, got {left.shape} and {right.shape}")
-    (a, c), (d, e) = left.shape, right.shape
-    return (left.reshape(a, 1, c, 1) * right.reshape(1, d, 1, e)).reshape(a * d, c * e)
-
-
 def cross(x: Operand, y: Operand, *, axis: int = -1) -> Tensor:
     """The vector product of vectors of three elements along `axis`."""
     left, right = lift(x).moveaxis(axis, -1), lift(y).moveaxis(axis, -1)
@@ -405,6 +397,6 @@ def diagonal(x: Operand, *, offset: int = 0) -> Tensor:
     return f.diagonal(x, offset, -2, -1)
 
 
-def trace(x: Operand, *, offset: int = 0) -> Tensor:
+def trace(x: Operand, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sum of the diagonal of each matrix. Shapes: (..., M, N) -> (...)."""
-    return diagonal(x, offset=offset).sum(-1)
+    return f.trace(x, offset, dtype=dtype)

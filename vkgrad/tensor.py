@@ -7,12 +7,13 @@ as methods. This module must not know kernels or devices.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeAlias, TypeVar, Union
 
 import numpy as np
 
-from vkgrad import autodiff, conversion, engine, history, tree
+from vkgrad import autodiff, conversion, engine, history, placement, tree
 from vkgrad.conversion import Scalar
 from vkgrad.errors import DifferentiationError, DTypeError, ShapeError
 from vkgrad.ir import build as b
@@ -21,6 +22,10 @@ from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import OPS, Op, Shape
 from vkgrad.ops.sources import LEAF
 from vkgrad.ops.views import alias, permute
+
+ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # the last is the one implemented; it extends them
+HOST = (1, 0)  # DLPack's number for host memory, where `numpy` puts a value
+NUMPY_1 = np.__version__.startswith("1.")
 
 Operand: TypeAlias = Union["Tensor", np.ndarray, np.generic, Scalar]
 Method: TypeAlias = Callable[..., Any]
@@ -107,7 +112,24 @@ class Tensor:
 
     @property
     def device(self) -> Any:
-        return engine.default_device()
+        """Where the value is, or will be computed."""
+        return engine.device_of([self._node])
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """This tensor on another device (as `vg.set_device` names it, or another tensor's `.device`): a copy there.
+
+        The value travels through the host, and no gradient comes back.
+
+        Raises: `DifferentiationError` where a gradient could be asked for.
+        """
+        del stream  # a Vulkan device has one queue here
+        target = placement.found(device)
+        if target is self.device:
+            return self
+        if self.requires_grad or self.keeps_history:
+            raise DifferentiationError("to_device: no gradient travels between devices; use .detach() first")
+        with placement.on(device):
+            return tensor(self.numpy(), self.dtype)
 
     @property
     def T(self) -> Tensor:
@@ -147,6 +169,16 @@ class Tensor:
     def __float__(self) -> float:
         return float(self.item())
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError(
+                f"only an integer without axes is an index, this tensor is {self.dtype.name}{[*self.shape]}"
+            )
+        return int(self.item())
+
     def __int__(self) -> int:
         return int(self.item())
 
@@ -159,13 +191,28 @@ class Tensor:
         value = self.numpy()
         return value if dtype is None else value.astype(dtype, copy=False)
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The module whose functions take tensors, by the array API standard: `vkgrad` itself."""
+        if api_version is not None and api_version not in ARRAY_API_VERSIONS:
+            raise ValueError(f"array API version {api_version!r} is none of {', '.join(ARRAY_API_VERSIONS)}")
+        return sys.modules["vkgrad"]
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """A copy of the value in host memory, for another framework's `from_dlpack`."""
         if self.dtype is bfloat16:
             raise BufferError("__dlpack__: NumPy, which hands out the value, has no bfloat16; use .astype(vg.float32)")
-        return self.numpy().__dlpack__(**options)
+        if dl_device is not None and tuple(dl_device) != HOST:
+            raise BufferError(f"__dlpack__: a value is handed out in host memory, {HOST}, not on device {dl_device}")
+        if copy is False:
+            raise BufferError("__dlpack__: a tensor lives on its device; others can only have a copy of it")
+        # NumPy 1 does not know the versions of the protocol; its capsules are of the first, which all can read.
+        versioned = {} if NUMPY_1 or max_version is None else {"max_version": max_version}
+        return self.numpy().__dlpack__(stream=stream, **versioned)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # DLPack's number for host memory, where `numpy` puts the value
+        return HOST
 
     def __repr__(self) -> str:
         digits = np.array2string(self.numpy(), separator=", ", prefix="tensor(")
@@ -197,9 +244,11 @@ class Tensor:
         self.node = alias(node) if self._requires_grad and node.op is not LEAF else node
         engine.register(self)
 
-    def astype(self, dtype: Any) -> Tensor:
-        """The elements converted to `dtype`, as NumPy converts them."""
-        return derived(b.cast(self.node, dtype_of(dtype)), self)
+    def astype(self, dtype: Any, copy: bool = True, device: Any = None) -> Tensor:
+        """The elements converted to `dtype`, as NumPy converts them. Values never change, so `copy` is the same."""
+        del copy
+        converted = derived(b.cast(self.node, dtype_of(dtype)), self)
+        return converted if device is None else converted.to_device(device)
 
     def detach(self) -> Tensor:
         """The same value with no history: no gradient flows through it."""
@@ -380,7 +429,7 @@ def operand(value: object) -> Node | Scalar:
         return conversion.number(value)
     if isinstance(value, bool | int | float):
         return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | complex):
         return asarray(value).node
     if not isinstance(value, np.ndarray):
         if not hasattr(value, "__dlpack__"):
@@ -450,11 +499,35 @@ def adopted(array: np.ndarray) -> Tensor:
     return Tensor(conversion.upload(array, copy=False))
 
 
-def asarray(data: Any, dtype: Any = None) -> Tensor:
-    """`data` as a tensor; one that is a tensor already is returned as it is, if it has the type asked for."""
+def asarray(data: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """`data` as a tensor; one that is a tensor already is returned as it is, if it has the type asked for.
+
+    Raises: `ValueError` if `copy` is False and `data` is no such tensor.
+    """
     if isinstance(data, Tensor):
-        return data if dtype is None or data.dtype is dtype_of(dtype) else data.astype(dtype)
-    return tensor(data, dtype)
+        found = data if dtype is None or data.dtype is dtype_of(dtype) else data.astype(dtype)
+        found = found if device is None else found.to_device(device)
+        if copy is False and found is not data:
+            raise ValueError(
+                f"asarray: {data.dtype.name} on {data.device.name} is not what was asked for without a copy"
+            )
+        return derived(alias(data.node), data) if copy and found is data else found
+    if copy is False:
+        raise ValueError("asarray: what is not a tensor yet has to be copied to its device")
+    with placement.on(device):
+        return tensor(data, dtype)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor with the elements of another framework's array, handed over through DLPack in host memory.
+
+    Raises: `ValueError` if `copy` is False: the elements have to be copied to the device.
+    """
+    if copy is False:
+        raise ValueError("from_dlpack: the elements have to be copied to the device; leave copy out")
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"from_dlpack: a {type(x).__name__} does not speak DLPack; use vg.asarray")
+    return asarray(x, device=device)
 
 
 def eval(*tensors: Any) -> None:

@@ -55,6 +55,41 @@ precise float nan_min(float x, float y) { return x < y || is_nan(x) ? x : y; }
 // @function nan_min@double needs is_nan@double
 precise double nan_min(double x, double y) { return x < y || is_nan(x) ? x : y; }
 
+// @function sign_bit
+bool sign_bit(float x) { return floatBitsToInt(x) < 0; }
+
+// @function sign_bit@double
+bool sign_bit(double x) { return int(unpackDouble2x32(x).y) < 0; }
+
+// @function next_after needs is_nan nan_float
+// By bits, which count the floats of one sign; a driver that flushes denormals would not see them in comparisons.
+precise float next_after(float x, float y) {
+    if (is_nan(x) || is_nan(y)) return nan_float();
+    int from = floatBitsToInt(x), to = floatBitsToInt(y);
+    from = from < 0 ? -(from & 0x7fffffff) : from;
+    to = to < 0 ? -(to & 0x7fffffff) : to;
+    if (from == to) return y;
+    int found = from < to ? from + 1 : from - 1;
+    uint sign = found < 0 || (found == 0 && from < 0) ? 0x80000000u : 0u;
+    return uintBitsToFloat(uint(abs(found)) | sign);
+}
+
+// @function next_after@double needs is_nan@double
+precise double next_after(double x, double y) {
+    if (is_nan(x) || is_nan(y)) return x + y;
+    if (x == y) return y;
+    uvec2 bits = unpackDouble2x32(x);
+    if (((bits.y & 0x7fffffffu) | bits.x) == 0u) return packDouble2x32(uvec2(1u, x < y ? 0u : 0x80000000u));
+    if ((x < y) == (int(bits.y) >= 0)) {  // away from zero
+        bits.x += 1u;
+        bits.y += bits.x == 0u ? 1u : 0u;
+    } else {
+        bits.y -= bits.x == 0u ? 1u : 0u;
+        bits.x -= 1u;
+    }
+    return packDouble2x32(bits);
+}
+
 // @function exponent_of
 // floor(log2(x)) of a finite x > 0.
 int exponent_of(float x) {

@@ -109,7 +109,7 @@ def test_promotion(left: str, right: Any, expected: str) -> None:
 def test_promotion_that_does_not_exist_is_refused_by_name() -> None:
     with pytest.raises(DTypeError, match="add: no integer type holds both uint64 and int32"):
         vg.ones((2,), vg.int32) + vg.ones((2,), vg.uint64)
-    with pytest.raises(DTypeError, match="complex64"):
+    with pytest.raises(DTypeError, match="no complex numbers: a complex tensor is"):
         vg.ones((2,)) + np.zeros(2, np.complex64)
     with pytest.raises(ShapeError, match=r"add: shapes \(2, 3\) and \(4,\)"):
         vg.ones((2, 3)) + vg.ones((4,))

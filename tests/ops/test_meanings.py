@@ -88,6 +88,8 @@ REFERENCE: dict[str, Callable] = {
     "isnan": lambda x: False,
     "isinf": lambda x: False,
     "isfinite": lambda x: True,
+    "signbit": lambda x: 1 / x < 0,  # zeros are below
+    "nextafter": lambda x, y: x,  # which it is one unit away from
     "equal": lambda x, y: x == y,
     "not_equal": lambda x, y: x != y,
     "less": lambda x, y: x < y,
@@ -216,6 +218,7 @@ SPECIAL: dict[str, tuple] = {
     "isnan": (False, False, False, False, True),
     "isinf": (False, False, True, True, False),
     "isfinite": (True, True, False, False, False),
+    "signbit": (False, True, False, True, False),
 }
 PAIRS: list[tuple[str, float, float, float]] = [
     ("add", inf, -inf, nan), ("add", -0.0, -0.0, -0.0), ("add", -0.0, 0.0, 0.0), ("subtract", inf, inf, nan),
@@ -229,6 +232,8 @@ PAIRS: list[tuple[str, float, float, float]] = [
     ("remainder", 1.0, 0.0, nan), ("remainder", inf, 2.0, nan), ("remainder", 1.0, inf, 1.0),
     ("remainder", -1.0, inf, inf), ("remainder", 7.0, -2.0, -1.0), ("remainder", -7.0, 2.0, 1.0),
     ("remainder", 4.0, -2.0, -0.0), ("remainder", -4.0, 2.0, 0.0),
+    ("nextafter", 0.0, -0.0, -0.0), ("nextafter", nan, 1.0, nan), ("nextafter", 1.0, nan, nan),
+    ("nextafter", inf, inf, inf), ("nextafter", 1.0, 1.0, 1.0),
     ("maximum", nan, 1.0, nan), ("maximum", 1.0, nan, nan), ("maximum", -inf, inf, inf),
     ("minimum", nan, 1.0, nan), ("minimum", 1.0, nan, nan), ("minimum", -inf, inf, -inf),
     ("pow", 0.0, 0.0, 1.0), ("pow", nan, 0.0, 1.0), ("pow", 1.0, nan, 1.0), ("pow", 0.0, -1.0, inf),

@@ -1,5 +1,7 @@
 """Tensors made from nothing: constants and counters, which the device generates; nothing is uploaded.
 
+Without a `dtype` they are float32, or int32 where every number given is whole and the numbers count (`arange`).
+
 This module must not know where a tensor is used.
 """
 
@@ -14,6 +16,7 @@ from vkgrad.functions.elementwise import where
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, dtype_of, float32, int32, promote
 from vkgrad.ir.op import Shape
+from vkgrad.placement import placed
 from vkgrad.tensor import Scalar, Tensor, lift
 
 __all__ = [
@@ -30,37 +33,45 @@ def as_shape(name: str, shape: int | Sequence[int]) -> Shape:
     return extents
 
 
+@placed
 def full(shape: int | Sequence[int], fill_value: Scalar, dtype: Any = None) -> Tensor:
     """A tensor of `shape` whose elements are all `fill_value`; its type is the value's unless named."""
     value = lift(fill_value)
     return Tensor(b.expand(b.cast(value.node, dtype_of(dtype or value.dtype)), as_shape("full", shape)))
 
 
-def zeros(shape: int | Sequence[int], dtype: Any = float32) -> Tensor:
-    return full(shape, 0, dtype)
+@placed
+def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
+    return full(shape, 0, dtype or float32)
 
 
-def ones(shape: int | Sequence[int], dtype: Any = float32) -> Tensor:
-    return full(shape, 1, dtype)
+@placed
+def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
+    return full(shape, 1, dtype or float32)
 
 
-def empty(shape: int | Sequence[int], dtype: Any = float32) -> Tensor:
+@placed
+def empty(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     """A tensor for values that do not matter: zeros, since memory that is never written need not be read."""
     return zeros(shape, dtype)
 
 
+@placed
 def full_like(x: Tensor, fill_value: Scalar, dtype: Any = None) -> Tensor:
     return full(x.shape, fill_value, dtype or x.dtype)
 
 
+@placed
 def zeros_like(x: Tensor, dtype: Any = None) -> Tensor:
     return full_like(x, 0, dtype)
 
 
+@placed
 def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
     return full_like(x, 1, dtype)
 
 
+@placed
 def empty_like(x: Tensor, dtype: Any = None) -> Tensor:
     return zeros_like(x, dtype)
 
@@ -77,6 +88,7 @@ def place(shape: Shape, axis: int) -> Tensor:
         extent if a == axis else 1 for a, extent in enumerate(shape))))  # fmt: skip
 
 
+@placed
 def arange(start: Scalar, stop: Scalar | None = None, step: Scalar = 1, dtype: Any = None) -> Tensor:
     """start, start + step, … up to but not including `stop`; from 0 if only one number is given.
 
@@ -99,26 +111,30 @@ def arange(start: Scalar, stop: Scalar | None = None, step: Scalar = 1, dtype: A
     return (numbers if start == 0 else numbers + start).astype(kind)
 
 
-def linspace(start: float, stop: float, num: int, dtype: Any = float32, endpoint: bool = True) -> Tensor:
+@placed
+def linspace(start: float, stop: float, num: int, dtype: Any = None, endpoint: bool = True) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, exactly at both ends (without the last if not `endpoint`)."""
+    kind = dtype_of(dtype or float32)
     steps = num - 1 if endpoint else num
-    numbers = counter(num, promote(dtype_of(dtype), float32))
+    numbers = counter(num, promote(kind, float32))
     spaced = numbers * ((stop - start) / max(steps, 1)) + start
     if endpoint and num > 1:
         spaced = where(counter(num) == steps, float(stop), spaced)
-    return spaced.astype(dtype)
+    return spaced.astype(kind)
 
 
-def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = float32) -> Tensor:
+@placed
+def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Ones on the k-th diagonal (above the main one for positive k), else zeros."""
     shape = as_shape("eye", (n_rows, n_rows if n_cols is None else n_cols))
-    return (place(shape, 1) - place(shape, 0) == k).astype(dtype)
+    return (place(shape, 1) - place(shape, 0) == k).astype(dtype or float32)
 
 
-def tri(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = float32) -> Tensor:
+@placed
+def tri(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Ones on and below the k-th diagonal, else zeros."""
     shape = as_shape("tri", (n_rows, n_rows if n_cols is None else n_cols))
-    return (place(shape, 1) - place(shape, 0) <= k).astype(dtype)
+    return (place(shape, 1) - place(shape, 0) <= k).astype(dtype or float32)
 
 
 def tril(x: Tensor, k: int = 0) -> Tensor:

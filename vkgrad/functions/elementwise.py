@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vkgrad.errors import OptionError
+from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import bool_, float32
 from vkgrad.ir.op import OPS
 from vkgrad.precision import single
@@ -37,6 +38,8 @@ __all__ = [
     "cbrt",
     "ceil",
     "clip",
+    "conj",
+    "copysign",
     "cos",
     "cosh",
     "digamma",
@@ -54,6 +57,8 @@ __all__ = [
     "gelu",
     "greater",
     "greater_equal",
+    "hypot",
+    "imag",
     "isfinite",
     "isinf",
     "isnan",
@@ -75,8 +80,11 @@ __all__ = [
     "minimum",
     "multiply",
     "negative",
+    "nextafter",
     "not_equal",
+    "positive",
     "pow",
+    "real",
     "reciprocal",
     "relu",
     "remainder",
@@ -84,6 +92,7 @@ __all__ = [
     "rsqrt",
     "sigmoid",
     "sign",
+    "signbit",
     "silu",
     "sin",
     "sinh",
@@ -109,6 +118,11 @@ def floating(x: Any) -> Any:
         return x
     x = lift(x)
     return x if x.dtype.kind == "f" else x.astype(float32)
+
+
+def as_floats(x: Any) -> Tensor:
+    """`x` as a tensor of floats."""
+    return lift(floating(x))
 
 
 def exact(x: Any) -> Any:
@@ -161,7 +175,7 @@ sin, cos, tan = _unary("sin", floating), _unary("cos", floating), _unary("tan", 
 asin, acos, atan = _unary("asin", exact), _unary("acos", exact), _unary("atan", floating)
 sinh, cosh, tanh = _unary("sinh", exact), _unary("cosh", exact), _unary("tanh", floating)
 asinh, acosh, atanh = _unary("asinh", floating), _unary("acosh", floating), _unary("atanh", floating)
-atan2 = _binary("atan2", floating)
+atan2, nextafter = _binary("atan2", floating), _binary("nextafter", floating)
 erf, erfc, erfinv = _unary("erf", floating), _unary("erfc", floating), _unary("erfinv", exact)
 lgamma, digamma = _unary("lgamma", exact), _unary("digamma", exact)
 sigmoid, softplus, relu = _unary("sigmoid", floating), _unary("softplus", exact), _unary("relu", floating)
@@ -170,6 +184,7 @@ sigmoid, softplus, relu = _unary("sigmoid", floating), _unary("softplus", exact)
 equal, not_equal = _binary("equal"), _binary("not_equal")
 less, less_equal = _binary("less"), _binary("less_equal")
 greater, greater_equal = _binary("greater"), _binary("greater_equal")
+signbit = _unary("signbit", floating)
 isnan, isinf, isfinite = _unary("isnan", floating), _unary("isinf", floating), _unary("isfinite", floating)
 logical_and, logical_or = _binary("logical_and", as_mask), _binary("logical_or", as_mask)
 logical_xor, logical_not = _binary("logical_xor", as_mask), _unary("logical_not", as_mask)
@@ -235,6 +250,44 @@ def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> 
     if min is not None:
         x = maximum(x, min)
     return lift(x) if max is None else minimum(x, max)
+
+
+def copysign(x1: Operand, x2: Operand) -> Tensor:
+    """|x1| with the sign of x2, which may be that of -0.0."""
+    x1, x2 = floating(x1), floating(x2)
+    return where(equal(signbit(x1), signbit(x2)), x1, negative(x1))
+
+
+def hypot(x1: Operand, x2: Operand) -> Tensor:
+    """sqrt(x1**2 + x2**2), without overflow; its derivative where both are 0 is 0."""
+    x1, x2 = floating(x1), floating(x2)
+    largest = maximum(abs(x1), abs(x2)).detach()
+    scale = where(logical_and(isfinite(largest), largest > 0), largest, 1.0)
+    squares = square(divide(x1, scale)) + square(divide(x2, scale))
+    found = where(squares > 0, sqrt(where(squares > 0, squares, 1.0)), squares) * scale
+    return where(logical_or(isinf(x1), isinf(x2)), math.inf, found)  # whatever the other one is
+
+
+def positive(x: Operand) -> Tensor:
+    """+x: x itself."""
+    return lift(x)
+
+
+# ---- every number here is real
+def real(x: Operand) -> Tensor:
+    """The real part of real numbers: x itself."""
+    return lift(x)
+
+
+def conj(x: Operand) -> Tensor:
+    """The complex conjugate of real numbers: x itself."""
+    return lift(x)
+
+
+def imag(x: Operand) -> Tensor:
+    """The imaginary part of real numbers: zeros."""
+    x = lift(x)
+    return Tensor(b.constant(0, x.dtype, x.shape))
 
 
 def logaddexp(x: Operand, y: Operand) -> Tensor:

@@ -10,14 +10,19 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from vkgrad.errors import OptionError, ShapeError
-from vkgrad.functions.creation import place
+from vkgrad.functions.creation import counter, place
 from vkgrad.functions.elementwise import where
+from vkgrad.functions.lookup import take
 from vkgrad.functions.shapes import along_axis, broadcast_arrays, expand_dims, flatten, reshape, squeeze
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import promote
+from vkgrad.ir.dtypes import int32, promote
 from vkgrad.ir.node import Node
 from vkgrad.ops import views
+from vkgrad.ops.scans import scan
+from vkgrad.ops.sorting import searchsorted
 from vkgrad.tensor import Operand, Scalar, Tensor, derived, lift, method
 
 __all__ = [
@@ -158,13 +163,35 @@ def tile(x: Operand, repetitions: int | Sequence[int]) -> Tensor:
 
 
 @method
-def repeat(x: Operand, repeats: int, axis: int | None = None) -> Tensor:
-    """Each element (of the flattened tensor if `axis` is None) repeated in place."""
+def repeat(x: Operand, repeats: Any, axis: int | None = None, *, size: int | None = None) -> Tensor:
+    """Each element (of the flattened tensor if `axis` is None) repeated in place.
+
+    `repeats` is one number, or one for each place along `axis`. How many that makes in all is read from a tensor,
+    unless `size` says it.
+    """
     x = flatten(x) if axis is None else lift(x)
     along = along_axis("repeat", axis or 0, x.ndim)
+    if isinstance(repeats, Tensor) or np.ndim(repeats):
+        return _repeated(x, lift(repeats), along, size)
+    repeats = int(repeats)
     before, extent, after = x.shape[:along], x.shape[along], x.shape[along + 1 :]
     node = b.expand(b.reshape(x.node, (*before, extent, 1, *after)), (*before, extent, repeats, *after))
     return derived(b.reshape(node, (*before, extent * repeats, *after)), x)
+
+
+def _repeated(x: Tensor, repeats: Tensor, along: int, size: int | None) -> Tensor:
+    """x with each place along an axis as often as `repeats` says: a lookup of the place that each result is from."""
+    if repeats.shape not in ((), (1,), (x.shape[along],)) or repeats.dtype.kind not in "iu":
+        raise ShapeError(
+            f"repeat: needs one integer, or one for each of {x.shape[along]} places; got {repeats.dtype.name} of shape "
+            f"{repeats.shape}"
+        )
+    times = b.expand(b.cast(repeats.node, int32), (x.shape[along],))
+    ends = Tensor(scan(times, "sum"))
+    count = (int(ends[-1]) if x.shape[along] else 0) if size is None else size
+    if count == 0:
+        return _part(x, along, 0, 0)
+    return take(x, Tensor(searchsorted(ends.node, counter(count).node, right=True)), along)
 
 
 def roll(x: Operand, shift: Axes, axis: Axes | None = None) -> Tensor:

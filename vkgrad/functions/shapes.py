@@ -35,7 +35,9 @@ def _view(x: Tensor, move: Callable[..., Node], *arguments: Any) -> Tensor:
 
 # ---- new extents
 @method
-def reshape(x: Operand, *shape: int | Sequence[int]) -> Tensor:
+def reshape(
+    x: Operand, *extents: int | Sequence[int], shape: Sequence[int] | None = None, copy: bool | None = None
+) -> Tensor:
     """The same elements in row-major order under another shape; one extent may be -1, which takes what is left.
 
     Raises: `ShapeError` when the numbers of elements differ.
@@ -45,8 +47,10 @@ def reshape(x: Operand, *shape: int | Sequence[int]) -> Tensor:
         >>> vg.zeros((2, 6)).reshape(3, -1).shape
         (3, 4)
     """
+    del copy  # a view or a copy, nobody can tell: values do not change
     x = lift(x)
-    given: Any = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    given: Any = extents if shape is None else shape
+    given = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
     wanted = [int(extent) for extent in given]
     if wanted.count(-1) == 1:
         rest = math.prod(extent for extent in wanted if extent != -1)
@@ -74,7 +78,7 @@ def ravel(x: Operand) -> Tensor:
 
 
 @method
-def expand_dims(x: Operand, axis: Axes) -> Tensor:
+def expand_dims(x: Operand, axis: Axes = 0) -> Tensor:
     """Insert axes of extent 1, so that they stand at `axis` of the result."""
     x = lift(x)
     ndim = x.ndim + (1 if isinstance(axis, int) else len(axis))
@@ -193,6 +197,6 @@ def diagonal(x: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ten
     return derived(views.permute(node, [*(a for a in range(node.ndim) if a != where_now), where_now]), x)
 
 
-def trace(x: Operand, offset: int = 0) -> Tensor:
+def trace(x: Operand, offset: int = 0, *, dtype: Any = None) -> Tensor:
     """The sum of a diagonal of the last two axes, as the array API standard has it."""
-    return diagonal(x, offset, -2, -1).sum(-1)
+    return diagonal(x, offset, -2, -1).sum(-1, dtype=dtype)

@@ -45,6 +45,16 @@ class Unique(NamedTuple):
     counts: Tensor
 
 
+class UniqueCounts(NamedTuple):
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    values: Tensor
+    inverse_indices: Tensor
+
+
 def _last(name: str, x: Operand, axis: int) -> tuple[Tensor, int]:
     x = lift(x)
     place = b.normalise_axes(name, axis, x.ndim)[0]
@@ -214,16 +224,16 @@ def unique_values(x: Operand, *, size: int | None = None, fill_value: Any = None
     return unique_all(x, size=size, fill_value=fill_value).values
 
 
-def unique_counts(x: Operand, *, size: int | None = None) -> tuple[Tensor, Tensor]:
+def unique_counts(x: Operand, *, size: int | None = None) -> UniqueCounts:
     """The distinct elements of x in order, and how often each occurs."""
     found = unique_all(x, size=size)
-    return found.values, found.counts
+    return UniqueCounts(found.values, found.counts)
 
 
-def unique_inverse(x: Operand, *, size: int | None = None) -> tuple[Tensor, Tensor]:
+def unique_inverse(x: Operand, *, size: int | None = None) -> UniqueInverse:
     """The distinct elements of x in order, and for each element of x which it is."""
     found = unique_all(x, size=size)
-    return found.values, found.inverse_indices
+    return UniqueInverse(found.values, found.inverse_indices)
 
 
 unique = unique_values

@@ -131,7 +131,6 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     raise OptionError(f"isdtype: no kind {kind!r}; there are {', '.join(KINDS)}, types, and tuples of them")
 
 
-def astype(x: Any, dtype: Any, *, copy: bool = True) -> Tensor:
+def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> Tensor:
     """`x` converted to `dtype`. Tensors do not change in place, so a copy and the same tensor are alike."""
-    del copy
-    return asarray(x).astype(dtype)
+    return asarray(x).astype(dtype, copy, device)

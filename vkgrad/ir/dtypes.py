@@ -93,6 +93,12 @@ ANY = (*NUMERIC, bool_)
 DTYPES = {dtype.name: dtype for dtype in (bool_, *UNSIGNED, *SIGNED, *FLOATING)}
 
 
+NO_COMPLEX = (
+    "vkgrad has no complex numbers: a complex tensor is one of floats with a last axis of extent 2, its real and "
+    "imaginary parts, as vg.fft takes and gives it; np.stack([z.real, z.imag], axis=-1) makes one of an array z"
+)
+
+
 def dtype_of(name: object) -> DType:
     """The `DType` for a name, a NumPy type (`ml_dtypes.bfloat16` too) or a `DType`.
 
@@ -103,8 +109,13 @@ def dtype_of(name: object) -> DType:
     if isinstance(name, str) and name.rstrip("_") in DTYPES:
         return DTYPES[name.rstrip("_")]
     try:
-        return DTYPES[np.dtype(name).name]  # type: ignore[call-overload]
-    except (TypeError, KeyError):
+        dtype = np.dtype(name)  # type: ignore[call-overload]
+        if dtype.kind == "c":
+            raise DTypeError(NO_COMPLEX)
+        return DTYPES[dtype.name]
+    except (TypeError, KeyError) as error:
+        if isinstance(error, DTypeError):
+            raise
         raise DTypeError(f"no element type {name!r}; vkgrad has {', '.join(DTYPES)}") from None
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import DType, dtype_of, integer_range
+from vkgrad.ir.dtypes import DType, dtype_of, float32, float64, integer_range
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import ZERO
-from vkgrad.ops.families import casting, choosing, elementwise, floating, in_order, numeric
+from vkgrad.ops.families import Taking, casting, choosing, elementwise, floating, in_order, numeric
 from vkgrad.ops.narrow import narrowed
 from vkgrad.ops.samples import edges, inf, nan, uniform
 
@@ -180,6 +180,13 @@ elementwise(
     "where", arity=3, dtype=choosing, numpy=np.where, glsl="({x} ? {y} : {z})",
     grad=lambda g, out, mask, x, y: (ZERO, b.apply("where", mask, g, 0), b.apply("where", mask, 0, g)),
     samples=uniform(0, 1, (-4, 4), (-4, 4)) + SPECIAL, doc="x where the mask holds, else y.",
+)  # fmt: skip
+
+
+elementwise(
+    "nextafter", arity=2, dtype=Taking((float32, float64)), numpy=np.nextafter, glsl="next_after({x}, {y})",
+    grad=lambda g, out, x, y: (g, ZERO), samples=uniform(-4, 4) + SPECIAL + edges(1e-45, -1e-45, 3e38),
+    doc="The float next to x on the way to y; y where they are equal.",
 )  # fmt: skip
 
 

@@ -30,6 +30,11 @@ for _name, _function in (("isnan", "is_nan"), ("isinf", "is_inf"), ("isfinite", 
         grad=NOT_DIFFERENTIABLE, samples=_COMPARED,
     )  # fmt: skip
 
+elementwise(
+    "signbit", dtype=classifying, numpy=np.signbit, glsl="sign_bit({x})", grad=NOT_DIFFERENTIABLE, samples=_COMPARED,
+    doc="Whether the sign is a minus, that of -0.0 too.",
+)  # fmt: skip
+
 # ---- masks
 for _name, _sign in (("logical_and", "&&"), ("logical_or", "||"), ("logical_xor", "!=")):
     elementwise(
