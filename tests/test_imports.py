@@ -22,8 +22,9 @@ LAYERS = (
     ("engine",),
     (
         "tensor", "composites", "tree", "history", "conversion", "precision", "indexing", "updates", "functions",
-        "functional", "mapping", "checkpointing", "custom_kernels", "custom_rules", "fft", "random", "linalg", "tracing",
-        "arguments", "holding", "step", "jit", "execution", "testing", "placement", "array_api", "einops_backend",
+        "functional", "mapping", "checkpointing", "custom_kernels", "custom_rules", "fft", "random", "linalg",
+        "tracing", "arguments", "holding", "step", "jit", "execution", "testing",
+        "placement", "array_api", "einops_backend",
     ),
     ("nn", "optim", "data", "serialization"),
     ("viz", "profile", "bench", "cli", "__init__", "__main__"),
