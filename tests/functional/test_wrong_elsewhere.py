@@ -1,0 +1,236 @@
+"""Wrong answers that users of other frameworks have reported, each with its whole kind, on the device.
+
+A NaN from the branch not taken, a gradient given to each of the tied, a size-1 axis that did not broadcast, memory
+reused too early.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkgrad as vg
+from vkgrad import engine
+
+inf, nan = np.inf, np.nan
+
+
+@contextmanager
+def resident() -> Iterator[None]:
+    """Raise `AssertionError` unless kernels ran inside, and nothing on the host."""
+    with vg.counting() as c:
+        yield
+    assert c.host_nodes == 0
+    assert c.dispatches > 0
+
+
+def slopes(f: Callable[[vg.Tensor], vg.Tensor], at: Any, dtype: str = "float32") -> list[float]:
+    """The derivative of f at each element of `at`."""
+    with resident():
+        return vg.grad(lambda x: f(x).sum())(vg.tensor(np.asarray(at, np.float64), dtype)).tolist()
+
+
+# ---- the branch that is not taken
+@pytest.mark.parametrize(
+    ("f", "at", "expected"),
+    [
+        (lambda x: vg.where(x >= 0, x, vg.sqrt(-x)), [1.0, -4.0], [1, -0.25]),
+        (lambda x: vg.where(x > 0, vg.log(x), 0.0), [2.0, 0.0, -1.0], [0.5, 0, 0]),
+        (lambda x: vg.where(x < 80, vg.exp(x), 1.0), [0.0, 500.0], [1, 0]),
+        (lambda x: vg.where(vg.abs(x) < 10, vg.cos(x), x), [0.0, inf, -inf], [0, 1, 1]),
+        (lambda x: vg.where(x != 0, 1 / x, 0.0), [2.0, 0.0], [-0.25, 0]),
+        (lambda x: vg.where(x > 0, x**0.5, -((-x) ** 0.5)), [4.0, -4.0], [0.25, 0.25]),
+        (
+            lambda x: vg.where(x > 1, vg.sqrt(x - 1), vg.where(x < -1, vg.log(-x), 0.0)),
+            [2.0, 0.0, -2.0],
+            [0.5, 0, -0.5],
+        ),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_no_nan_from_the_branch_that_is_not_taken(f: Any, at: list[float], expected: list[float], dtype: str) -> None:
+    np.testing.assert_allclose(slopes(f, at, dtype), expected, rtol=1e-6)
+
+
+def test_where_both_branches_are_singular_the_derivative_is_that_of_the_one_taken() -> None:
+    found = slopes(lambda x: vg.where(x >= 0, vg.sqrt(x), vg.log(-x)), [4.0, -2.0])
+    np.testing.assert_allclose(found, [0.25, -0.5], rtol=1e-6)
+    at_zero = slopes(lambda x: vg.where(x >= 0, vg.sqrt(x), vg.log(-x)), [0.0])
+    assert at_zero == [inf], "the square root's own slope, and no NaN from the logarithm"
+
+
+# ---- ties
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("count", [2, 70_000])
+def test_a_maximum_over_equal_values_gives_away_one_in_all(dtype: str, count: int) -> None:
+    if dtype == "float16" and count > 2:
+        g = vg.grad(lambda x: vg.max(x))(vg.ones((count,), dtype=dtype))
+        total = float(g.numpy().astype(np.float64).sum())
+        assert total == pytest.approx(1, rel=0.02), "1/70000 is a denormal half, 240 steps of 2**-24"
+        return
+    with resident():
+        g = vg.grad(lambda x: vg.max(x))(vg.ones((count,), dtype=dtype))
+        assert float(g.numpy().astype(np.float64).sum()) == pytest.approx(1, rel=1e-3 if dtype == "float16" else 1e-6)
+        assert len(set(g.tolist())) == 1
+
+
+def test_a_maximum_of_the_same_thing_twice_has_slope_one() -> None:
+    assert slopes(lambda x: vg.max(vg.stack([x, x]), axis=0), [1.0, 2.0]) == [1, 1]
+    assert slopes(lambda x: vg.maximum(x, x), [1.0]) == [1]
+    assert slopes(lambda x: vg.min(vg.stack([x, x, x]), axis=0), [-1.0]) == [1]
+
+
+def test_softplus_at_zero() -> None:
+    assert slopes(lambda x: vg.logaddexp(x, 0.0), [0.0]) == [0.5]
+    assert slopes(vg.softplus, [0.0]) == [0.5]
+    assert slopes(lambda x: vg.logaddexp(x, x), [3.0]) == [1]
+    assert slopes(lambda x: vg.logsumexp(vg.stack([x, vg.zeros_like(x)]), axis=0), [0.0]) == [0.5]
+
+
+def test_sorted_ties_get_their_own_gradients_back() -> None:
+    weights = vg.tensor([1.0, 2.0, 3.0, 4.0])
+    assert slopes(lambda x: vg.sort(x) * weights, [2.0, 1.0, 2.0, 1.0]) == [3, 1, 4, 2]
+    assert slopes(lambda x: vg.topk(x, 2)[0] * vg.tensor([10.0, 1.0]), [2.0, 5.0, 5.0, 1.0]) == [0, 10, 1, 0]
+
+
+def test_argmax_finds_a_nan() -> None:
+    with resident():
+        assert int(vg.argmax(vg.tensor([1.0, nan, 3.0, nan]))) == 1
+        assert int(vg.argmin(vg.tensor([1.0, 2.0, nan]))) == 2
+        assert np.isnan(float(vg.max(vg.tensor([1.0, nan, 3.0]))))
+
+
+# ---- broadcasting
+@pytest.mark.parametrize(
+    ("left", "right"), [((3,), (1,)), ((1,), (3,)), ((2, 1), (1, 3)), ((1, 1), (2, 3)), ((), (3,))]
+)
+@pytest.mark.parametrize("name", ["add", "multiply", "divide", "maximum", "pow", "atan2", "where"])
+def test_axes_of_extent_one_broadcast_in_every_operand(left: tuple, right: tuple, name: str) -> None:
+    def f(x: vg.Tensor, y: vg.Tensor) -> vg.Tensor:
+        return vg.where(x > y, x, y) if name == "where" else getattr(vg, name)(x, y)
+
+    x, y = vg.ones(left) * 2, vg.ones(right)
+    with resident():
+        gx, gy = vg.grad(lambda x, y: f(x, y).sum(), argnums=(0, 1))(x, y)
+        vg.eval(gx, gy)
+    shape = np.broadcast_shapes(left, right)
+    one = [g.item() for g in vg.grad(lambda x, y: f(x, y), argnums=(0, 1))(vg.tensor(2.0), vg.tensor(1.0))]
+    np.testing.assert_allclose(gx.numpy(), np.full(left, one[0] * np.prod(shape) / max(np.prod(left), 1)), rtol=1e-6)
+    np.testing.assert_allclose(gy.numpy(), np.full(right, one[1] * np.prod(shape) / max(np.prod(right), 1)), rtol=1e-6)
+
+
+def test_a_size_one_operand_of_einsum_is_repeated() -> None:
+    x, y = vg.tensor([1.0, 2.0, 3.0]), vg.tensor([5.0])
+    with resident():
+        assert float(vg.einsum("i,i", x, vg.broadcast_to(y, (3,)))) == 30
+        assert float(vg.einsum("i,i", x, y)) == 30
+        gx, gy = vg.grad(lambda x, y: vg.einsum("i,i", x, y), argnums=(0, 1))(x, y)
+        assert (gx.tolist(), gy.tolist()) == ([5, 5, 5], [6])
+
+
+# ---- zeros and powers
+@pytest.mark.parametrize("f", [vg.prod, lambda x: vg.cumprod(x, axis=0)[-1]])
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [([2.0, 0, 3, 4], [0, 24, 0, 0]), ([2.0, 0, 0, 4], [0, 0, 0, 0]), ([0.0, 5.0], [5, 0]), ([2.0, 3, 4], [12, 8, 6])],
+)
+def test_products_with_zeros(f: Any, at: list[float], expected: list[float]) -> None:
+    assert slopes(f, at) == expected
+
+
+def test_all_running_products_with_a_zero() -> None:
+    """Each product so far counts: d/dx_j of the sum of [a, ab, abc, abcd]."""
+    a, b, c, d = 2.0, 0.0, 3.0, 4.0
+    expected = [1 + b + b * c + b * c * d, a + a * c + a * c * d, a * b + a * b * d, a * b * c]
+    assert slopes(lambda x: vg.cumprod(x, axis=0), [a, b, c, d]) == expected
+
+
+def test_powers_at_zero() -> None:
+    with resident():
+        assert (vg.tensor([0.0]) ** 0).item() == 1
+        assert (vg.tensor([0.0]) ** vg.tensor([0.0])).item() == 1
+    assert slopes(lambda x: x**0, [0.0, 2.0]) == [0, 0]
+    assert slopes(lambda x: x**1, [0.0]) == [1]
+    assert slopes(lambda x: x**2, [0.0, -3.0]) == [0, -6]
+    exponent = vg.grad(lambda b: vg.tensor(0.0) ** b)(vg.tensor(2.0))
+    assert exponent.item() == 0, "0**b is flat for b > 0"
+    both = vg.grad(lambda a, b: a**b, argnums=(0, 1))(vg.tensor(0.0), vg.tensor(3.0))
+    assert [g.item() for g in both] == [0, 0]
+    assert not np.isnan(slopes(lambda x: x**x, [0.5])[0])
+
+
+def test_high_derivatives_of_a_gaussian_at_zero() -> None:
+    f: Any = lambda x: vg.exp(-x * x)  # noqa: E731
+    expected = [1.0, 0.0, -2.0, 0.0, 12.0]
+    for order, value in enumerate(expected):
+        found = f(vg.tensor(0.0))
+        assert found.item() == pytest.approx(value, abs=1e-5), order
+        assert found.dtype is vg.float32, "float32 in, float32 out, at every order"
+        f = vg.grad(f)
+
+
+# ---- memory
+def test_overlapping_windows_add_up_on_recycled_memory() -> None:
+    x = vg.tensor(np.arange(5.0, dtype=np.float32).reshape(1, 1, 1, 5))
+
+    def loss(x: vg.Tensor) -> vg.Tensor:
+        return vg.max_pool2d(x, (1, 3), stride=1).sum()
+
+    for _ in range(3):
+        with resident():
+            assert vg.grad(loss)(x).numpy().reshape(-1).tolist() == [0, 0, 1, 1, 1]
+        backwards = vg.tensor(x.numpy()[..., ::-1])
+        assert vg.grad(loss)(backwards).numpy().reshape(-1).tolist() == [1, 1, 1, 0, 0]
+
+
+def test_what_was_saved_for_the_gradient_is_not_overwritten() -> None:
+    w = vg.tensor([1.0, 2.0], requires_grad=True)
+    loss = (w * w * w).sum()
+    with vg.no_grad():
+        w.assign(w * 100)
+    loss.backward()
+    assert w.grad.tolist() == [3, 12], "the gradient is that of the values that the loss was computed from"
+    x = vg.tensor([1.0, 2.0, 3.0])
+    y = vg.exp(x)
+    changed = x.at[1].set(50.0)
+    assert vg.grad(lambda x: vg.exp(x).sum())(x).tolist() == pytest.approx(y.tolist())
+    assert (x.tolist(), changed.tolist()) == ([1, 2, 3], [1, 50, 3])
+
+
+def test_backward_twice_and_gradients_of_gradients_release_their_memory() -> None:
+    w = vg.tensor(np.ones((64, 64), np.float32), requires_grad=True)
+
+    def step() -> None:
+        w.grad = None
+        loss = vg.tanh(w @ w).sum()
+        loss.backward(retain_graph=True)
+        first = w.grad.numpy()
+        loss.backward()
+        np.testing.assert_allclose(w.grad.numpy(), 2 * first, rtol=1e-6)
+        vg.grad(lambda x: (vg.grad(lambda y: vg.tanh(y @ y).sum())(x) ** 2).sum())(w).numpy()
+        w.grad = None
+
+    step()
+    gc.collect()
+    held = len(engine.values)
+    for _ in range(5):
+        step()
+    gc.collect()
+    assert len(engine.values) <= held
+
+
+def test_results_of_a_replayed_step_keep_their_values() -> None:
+    @vg.jit
+    def doubled(x: vg.Tensor) -> vg.Tensor:
+        return x * 2 + 1
+
+    results = [doubled(vg.tensor([float(n), float(-n)])) for n in range(12)]
+    assert [r.tolist() for r in results] == [[2.0 * n + 1, -2.0 * n + 1] for n in range(12)]
+    again = doubled(results[3])
+    assert results[3].tolist() == [7, -5]
+    assert again.tolist() == [15, -9]
