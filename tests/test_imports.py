@@ -26,7 +26,7 @@ LAYERS = (
         "tracing", "arguments", "holding", "step", "jit", "execution", "testing",
         "placement", "array_api", "einops_backend",
     ),
-    ("nn", "optim", "data", "serialization"),
+    ("nn", "optim", "data", "serialization", "resuming"),
     ("viz", "profile", "bench", "cli", "__init__", "__main__"),
 )  # fmt: skip
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}

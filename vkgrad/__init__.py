@@ -57,7 +57,8 @@ bool = bool_  # the array API standard's name
 
 if TYPE_CHECKING:
     from vkgrad import data, fft, linalg, testing, viz
-    from vkgrad.serialization import load, save
+    from vkgrad.resuming import load_checkpoint, save_checkpoint
+    from vkgrad.serialization import load, load_metadata, save
     from vkgrad.viz import to_networkx
 else:
     # What many programs do without, and where it is: imported at its first use.
@@ -69,6 +70,9 @@ else:
         "viz": "viz",
         "to_networkx": "viz",  # networkx takes longer than all the rest
         "load": "serialization",
+        "load_checkpoint": "resuming",
+        "load_metadata": "serialization",
+        "save_checkpoint": "resuming",
         "save": "serialization",
     }
 

@@ -10,7 +10,7 @@ Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,6 +152,20 @@ def manual_seed(seed: int) -> None:
     """Start the sequence of keys that `nn` uses for initial weights and dropout."""
     global _seed, _drawn
     _seed, _drawn = key(seed), tensor(np.zeros((), np.uint32))
+
+
+def generator_state() -> dict[str, Tensor]:
+    """The state of the sequence that `next_key` draws from: the seed's key, and how many keys were drawn."""
+    if _seed is None or _drawn is None:
+        manual_seed(0)
+    assert _seed is not None and _drawn is not None
+    return {"seed": _seed, "drawn": _drawn}
+
+
+def set_generator_state(state: Mapping[str, Any]) -> None:
+    """Go on with the sequence where `generator_state` was asked."""
+    for name, own in generator_state().items():  # in place: a recorded step that draws keys reads these very tensors
+        own.assign(tensor(np.asarray(state[name], np.uint32)))
 
 
 def next_key() -> Tensor:

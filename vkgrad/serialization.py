@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,18 @@ NAMES = {
 WRITTEN_AS = {name: written for written, name in NAMES.items()}
 
 
-def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+def save(state: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
     """Write named tensors, such as a state dict, to a safetensors file.
 
     The file is written beside its place and then moved there, so that it is never half written.
 
+    Args:
+        metadata: texts to keep in the file's header, by name; some readers of PyTorch weights ask for
+            `{"format": "pt"}`.
+
     Raises:
-        DataError: a value is not a tensor, or is a NumPy array of a type that vkgrad does not have.
+        DataError: a value is not a tensor, or is a NumPy array of a type that vkgrad does not have; or the metadata is
+            not text.
 
     Example:
         >>> import os, tempfile, vkgrad as vg
@@ -47,7 +53,9 @@ def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
         >>> vg.load(path)["w"].tolist()
         [1.0, 2.0]
     """
-    content = _file({name: _saved(name, value) for name, value in state.items()})
+    if not all(isinstance(text, str) for item in (metadata or {}).items() for text in item):
+        raise DataError(f"save: metadata maps texts to texts, not {dict(metadata or {})!r}")
+    content = _file({name: _saved(name, value) for name, value in state.items()}, metadata)
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent or None, prefix=f".{target.name}.")
     try:
@@ -68,15 +76,38 @@ def load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         DataNotFoundError: there is no such file.
         DataError: the file is damaged, or a tensor is of a type or has an integer that vkgrad cannot hold.
     """
+    with _reading(path):
+        entries = safetensors.deserialize(Path(path).read_bytes())
+    return {name: _loaded(f"{path}: {name}", entry) for name, entry in entries}
+
+
+def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read the texts in a safetensors file's header, without its tensors.
+
+    Raises:
+        DataNotFoundError: there is no such file.
+        DataError: the file is damaged.
+
+    Example:
+        >>> import os, tempfile, vkgrad as vg
+        >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+        >>> vg.save({"w": vg.zeros((2,))}, path, metadata={"format": "pt"})
+        >>> vg.load_metadata(path)
+        {'format': 'pt'}
+    """
+    with _reading(path), safetensors.safe_open(path, framework="numpy") as file:
+        return dict(file.metadata() or {})
+
+
+@contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say what a safetensors file lacks, by its name."""
     try:
-        content = Path(path).read_bytes()
+        yield
     except FileNotFoundError:
         raise DataNotFoundError(f"{path}: no such safetensors file") from None
-    try:
-        entries = safetensors.deserialize(content)
     except safetensors.SafetensorError as error:
         raise DataError(f"{path}: not a safetensors file, or damaged: {error}") from error
-    return {name: _loaded(f"{path}: {name}", entry) for name, entry in entries}
 
 
 def _saved(name: str, value: Any) -> tuple[DType, Array]:
@@ -90,10 +121,10 @@ def _saved(name: str, value: Any) -> tuple[DType, Array]:
     return dtype, encoded(np.asarray(value), dtype)
 
 
-def _file(state: Mapping[str, tuple[DType, Array]]) -> bytes:
+def _file(state: Mapping[str, tuple[DType, Array]], metadata: Mapping[str, str] | None) -> bytes:
     """The bytes of a safetensors file: the length of a header, the header, the data. Wide elements come first, so that
     every tensor begins at a multiple of its element's size."""
-    header: dict[str, Any] = {}
+    header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
     parts: list[bytes] = []
     at = 0
     for name, (dtype, array) in sorted(state.items(), key=lambda item: (-item[1][1].itemsize, item[0])):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -35,8 +35,9 @@ class DataLoader:
     Shapes: every array is (N, ...); a batch holds (B, ...) of each, in the order given. The last batch of an epoch is
     smaller when B does not divide N, unless `drop_last` (under `vg.jit` a smaller batch is traced a second time).
 
-    Each `iter()` is one epoch, numbered by `loader.epoch`, which may be set to resume. The order of an epoch depends on
-    N, the seed and its number alone: the stable argsort of N 64-bit words of Philox4x64-10 with the seed as its key
+    Each `iter()` is one epoch, numbered by `loader.epoch`, which may be set to resume; `state_dict` also tells how far
+    the epoch is, and after `load_state_dict` the next `iter()` goes on there. The order of an epoch depends on N, the
+    seed and its number alone: the stable argsort of N 64-bit words of Philox4x64-10 with the seed as its key
     and the epoch as the highest word of its counter. NumPy promises these words to be the same in all its versions,
     which it does not for its `permutation`.
 
@@ -100,6 +101,8 @@ class DataLoader:
         self.progress = progress
         self.as_numpy = as_numpy
         self.epoch = 0
+        self._handed_out: int | None = None  # batches of the running epoch; None between epochs
+        self._skipped = 0  # batches that the next epoch leaves out, because they were handed out before
         self._philox_key = _philox_key(seed)
         self._bar: tqdm[Any] | None = None
         self._pool: Pool | None = None
@@ -110,9 +113,25 @@ class DataLoader:
         return whole + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        epoch = self.epoch
-        self.epoch += 1
-        return self._with_progress(self._hand_out(self.order(epoch)))
+        epoch, first = self.epoch, self._skipped
+        self.epoch, self._handed_out, self._skipped = epoch + 1, first, 0
+        return self._with_progress(self._hand_out(epoch, first), first)
+
+    def state_dict(self) -> dict[str, int]:
+        """The running epoch and how many of its batches were handed out, or the next epoch and 0."""
+        if self._handed_out is None:
+            return {"epoch": self.epoch, "position": self._skipped}
+        return {"epoch": self.epoch - 1, "position": self._handed_out}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the next `iter()` be the saved epoch, from the batch after those that were handed out.
+
+        Raises:
+            DataError: the state is of something else, or beyond the end of an epoch.
+        """
+        if set(state) != {"epoch", "position"} or not 0 <= state["position"] <= len(self) or state["epoch"] < 0:
+            raise DataError(f"load_state_dict: {dict(state)} is no place in a DataLoader of {len(self)} batches")
+        self.epoch, self._skipped, self._handed_out = int(state["epoch"]), int(state["position"]), None
 
     def order(self, epoch: int) -> Array:
         """Return the indices of all examples in the order of an epoch."""
@@ -146,9 +165,9 @@ class DataLoader:
         transformed = transformed if isinstance(transformed, tuple) else (transformed,)
         return transformed if pool is None else tuple(pool.copied(np.asarray(array)) for array in transformed)
 
-    def _batches(self, order: Array, pool: Pool | None = None) -> Generator[Batch, None, None]:
+    def _batches(self, order: Array, pool: Pool | None = None, first: int = 0) -> Generator[Batch, None, None]:
         """Yield gathered batches, `prefetch` of them ahead of the consumer; those from a pool are read-only."""
-        starts = range(0, len(self) * self.batch_size, self.batch_size)
+        starts = range(first * self.batch_size, len(self) * self.batch_size, self.batch_size)
         indices = (order[start : start + self.batch_size] for start in starts)
         example_bytes = sum(array.nbytes for array in self.arrays) // max(self.example_count, 1)
         is_small = self.transform is None and example_bytes * self.batch_size < SMALL_BATCH_BYTES
@@ -168,20 +187,32 @@ class DataLoader:
         finally:  # also when the consumer drops the iterator half-way, which closes this generator
             executor.shutdown(cancel_futures=True)
 
-    def _hand_out(self, order: Array) -> Generator[tuple[Any, ...], None, None]:
+    def _hand_out(self, epoch: int, first: int) -> Generator[tuple[Any, ...], None, None]:
+        order = self.order(epoch)
         if self.as_numpy:
-            yield from self._batches(order)
+            for number, batch in enumerate(self._batches(order, first=first), first + 1):
+                self._note(epoch, number)
+                yield batch
+            self._note(epoch, None)
             return
         from vkgrad import engine  # here, so that reading data needs nothing of the rest of the package
         from vkgrad.tensor import adopted, tensor
 
         if self.pin_memory and self._pool is None:
             self._pool = Pool(engine.device())
-        with closing(self._batches(order, self._pool)) as batches:
-            for batch in batches:
+        with closing(self._batches(order, self._pool, first)) as batches:
+            for number, batch in enumerate(batches, first + 1):
+                self._note(epoch, number)
                 yield tuple(tensor(array) if array.flags.writeable else adopted(array) for array in batch)
+        self._note(epoch, None)
 
-    def _with_progress(self, batches: Generator[tuple[Any, ...], None, None]) -> Iterator[tuple[Any, ...]]:
+    def _note(self, epoch: int, handed_out: int | None) -> None:
+        """Note how far the newest epoch is. After its last batch it still runs: what the caller does at an epoch's end
+        is yet to come."""
+        if self.epoch == epoch + 1:
+            self._handed_out = handed_out
+
+    def _with_progress(self, batches: Generator[tuple[Any, ...], None, None], first: int) -> Iterator[tuple[Any, ...]]:
         if self.progress is False:
             yield from batches
             return
@@ -190,6 +221,7 @@ class DataLoader:
         self._bar = bar = tqdm(
             batches,
             total=len(self),
+            initial=first,
             desc=self.progress if isinstance(self.progress, str) else None,
             unit="batch",
             file=sys.stderr,

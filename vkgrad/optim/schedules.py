@@ -6,9 +6,11 @@ device, so nothing is compiled again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import cos, pi
+from typing import Any
 
-from vkgrad.errors import OptionError
+from vkgrad.errors import DataError, OptionError
 from vkgrad.optim.optimizer import Optimizer
 
 
@@ -40,6 +42,23 @@ class Schedule:
         """Move on by one and give the optimiser its new rate."""
         self.last_epoch += 1
         self.optimizer.lr = self.rate(self.last_epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The numbers that this schedule goes on from."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, bool | int | float | str)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from saved numbers. The rate itself belongs to the optimiser's state.
+
+        Raises:
+            DataError: the state is of another kind of schedule.
+        """
+        own = self.state_dict()
+        if set(state) != set(own):
+            different = ", ".join(sorted(set(own) ^ set(state)))
+            raise DataError(f"load_state_dict: this {type(self).__name__} and the state differ in {different}")
+        for name, value in state.items():
+            setattr(self, name, type(own[name])(value))
 
 
 class StepLR(Schedule):
