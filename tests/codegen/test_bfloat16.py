@@ -17,7 +17,7 @@ from vkgrad.schedule.plan import build_plan
 LIMITS = Limits(
     software=False, max_invocations=1024, shared_bytes=49152, matrices=frozenset({"float16", "bfloat16"})
 )  # fmt: skip
-ROW = cooperative_row("cooperative", 128, 128, 32, 64, 32, 2, "")
+ROW = cooperative_row("cooperative", 128, 128, 32, 64, 32, 2, 0.0, "")
 
 
 def source(dtype: DType, n: int = 256) -> str:
