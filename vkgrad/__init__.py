@@ -13,6 +13,7 @@ from vkgrad.custom_kernels import Geometry, custom_kernel
 from vkgrad.custom_rules import custom_vjp, stop_gradient
 from vkgrad.execution import default_device, devices, flush, host_policy, host_rules, plan, set_device, synchronize
 from vkgrad.functional import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
+from vkgrad.functions.activations import *
 from vkgrad.functions.comparing import *
 from vkgrad.functions.convolution import *
 from vkgrad.functions.creation import *
@@ -23,7 +24,9 @@ from vkgrad.functions.linear import *
 from vkgrad.functions.lookup import *
 from vkgrad.functions.matrices import *
 from vkgrad.functions.nans import *
+from vkgrad.functions.pooling import *
 from vkgrad.functions.reductions import *
+from vkgrad.functions.resampling import *
 from vkgrad.functions.scans import *
 from vkgrad.functions.shapes import *
 from vkgrad.functions.sorting import *

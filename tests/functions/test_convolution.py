@@ -158,7 +158,11 @@ def test_avg_pool2d(kernel: Any, stride: Any, padding: Any, dilation: int, count
     total = reference_pool(x.astype(np.float64), kernel, stride, padding, 1, np.sum, 0)
     window = np.ones_like(x, np.float64)
     counted = reference_pool(window, kernel, stride, padding, 1, np.sum, 1.0 if count_include_pad else 0.0)
-    close(vg.avg_pool2d(x, kernel, stride, padding, count_include_pad), (total / counted).astype(np.float32), cost=4)
+    close(
+        vg.avg_pool2d(x, kernel, stride, padding, False, count_include_pad),
+        (total / counted).astype(np.float32),
+        cost=4,
+    )
 
 
 def test_pooling_in_one_dimension() -> None:
@@ -183,7 +187,7 @@ def test_max_pool2d_of_integers() -> None:
 def test_gradients_of_pooling(kernel: Any, stride: Any, padding: Any, dilation: int) -> None:
     x = draw(1, 2, 5, 6, dtype=np.float64)
     vg.testing.check_grads(lambda x: vg.max_pool2d(x, kernel, stride, padding, dilation), (x,), order=1)
-    vg.testing.check_grads(lambda x: vg.avg_pool2d(x, kernel, stride, padding, False), (x,), order=1)
+    vg.testing.check_grads(lambda x: vg.avg_pool2d(x, kernel, stride, padding, False, False), (x,), order=1)
 
 
 def test_mistakes_are_named() -> None:

@@ -89,6 +89,15 @@ def losses() -> dict[str, Array]:
         value.sum().backward()
         results[name] = value.detach().numpy()
         results[f"{name}/gradient"] = inputs.grad.numpy()
+    for name, (function, differentiated, others, arguments) in cases.LOSSES_OF_MANY.items():
+        options = {k: double(v) if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
+        tensors = [double(x).requires_grad_() for x in differentiated]
+        inputs = [tensors[0].log_softmax(-1)] if function == "ctc_loss" else tensors  # its gradient assumes that
+        value = getattr(nn.functional, function)(*inputs, *map(double, others), **options)
+        value.sum().backward()
+        results[name] = value.detach().numpy()
+        for number, tensor in enumerate(tensors):
+            results[f"{name}/gradient {number}"] = tensor.grad.numpy()
     return results
 
 

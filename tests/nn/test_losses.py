@@ -23,6 +23,20 @@ def test_values_and_gradients_are_those_of_pytorch(name: str) -> None:
     assert_close(getattr(F, function)(x, target, **arguments), GOLDEN[name], "loss", name)
 
 
+@pytest.mark.parametrize("name", cases.LOSSES_OF_MANY)
+def test_those_of_several_inputs_are_those_of_pytorch(name: str) -> None:
+    function, differentiated, others, arguments = cases.LOSSES_OF_MANY[name]
+    loss = getattr(F, function)
+    if function == "ctc_loss":
+        loss = lambda x, *others, **options: F.ctc_loss(F.log_softmax(x), *others, **options)  # noqa: E731
+    numbers = tuple(range(len(differentiated)))
+    tensors = [vg.tensor(x) for x in differentiated]
+    gradients = vg.grad(lambda *xs: loss(*xs, *others, **arguments).sum(), argnums=numbers)(*tensors)
+    assert_close(loss(*tensors, *others, **arguments), GOLDEN[name], "loss", name)
+    for number, gradient in enumerate(gradients):
+        assert_close(gradient, GOLDEN[f"{name}/gradient {number}"], "loss", f"{name} gradient {number}")
+
+
 def _total(loss: vg.Tensor) -> vg.Tensor:
     return loss.sum()
 

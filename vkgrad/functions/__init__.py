@@ -3,6 +3,7 @@
 A derived function is written once, in the file of its kind, and gets its gradients and its fusion from the primitives.
 """
 
+from vkgrad.functions.activations import *
 from vkgrad.functions.comparing import *
 from vkgrad.functions.convolution import *
 from vkgrad.functions.creation import *
@@ -13,7 +14,9 @@ from vkgrad.functions.linear import *
 from vkgrad.functions.lookup import *
 from vkgrad.functions.matrices import *
 from vkgrad.functions.nans import *
+from vkgrad.functions.pooling import *
 from vkgrad.functions.reductions import *
+from vkgrad.functions.resampling import *
 from vkgrad.functions.scans import *
 from vkgrad.functions.shapes import *
 from vkgrad.functions.sorting import *

@@ -1,41 +1,37 @@
-"""Convolution and pooling in one, two and three dimensions, in PyTorch's layout: batch, channels, then space.
+"""Convolution in one, two and three dimensions, in PyTorch's layout: batch, channels, then space.
 
-Both read windows, which are views of the padded input: a convolution contracts them with the weights, a pooling reduces
-them. Strides, dilations, groups and overlap change only the view, and the gradients follow. This module must not know
-how a contraction or a reduction is computed.
+It reads windows, which are views of the padded input, and contracts them with the weights. Strides, dilations, groups
+and overlap change only the view, and the gradients follow. This module must not know how a contraction is computed.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from vkgrad.composites import composite
 from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functions.joining import padded
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import DType, integer_range, promote
+from vkgrad.ir.dtypes import promote
 from vkgrad.ir.node import Node
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.views import flip, window
 from vkgrad.precision import for_product
-from vkgrad.tensor import Operand, Scalar, Tensor, derived, lift
+from vkgrad.tensor import Operand, Tensor, derived, lift
 
-__all__ = [
-    "avg_pool1d", "avg_pool2d", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "max_pool1d", "max_pool2d",
-]  # fmt: skip
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
 Sizes = int | Sequence[int]
 
 
-def _sizes(name: str, what: str, value: Sizes, dimensions: int, least: int) -> tuple[int, ...]:
+def sizes_of(name: str, what: str, value: Sizes, dimensions: int, least: int) -> tuple[int, ...]:
     sizes = (value,) * dimensions if isinstance(value, int) else tuple(value)
     if len(sizes) != dimensions or any(not isinstance(s, int) or s < least for s in sizes):
         raise ShapeError(f"{name}: {what} must be {dimensions} integers of at least {least}, got {value}")
     return sizes
 
 
-def _windows(name: str, node: Node, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Node:
+def windows(name: str, node: Node, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Node:
     """Windows over the last axes: (..., *positions, *kernel)."""
     first = node.ndim - len(kernel)
     for k, (size, step, spread) in enumerate(zip(kernel, stride, dilation, strict=True)):
@@ -52,8 +48,8 @@ def _convolution(
     groups: int, dimensions: int,
 ) -> Tensor:  # fmt: skip
     image, kernel = _operands(name, x, weight, dimensions)
-    strides = _sizes(name, "stride", stride, dimensions, 1)
-    dilations = _sizes(name, "dilation", dilation, dimensions, 1)
+    strides = sizes_of(name, "stride", stride, dimensions, 1)
+    dilations = sizes_of(name, "dilation", dilation, dimensions, 1)
     outputs, inputs, *sizes = kernel.shape
     batch, channels = image.shape[:2]
     if groups < 1 or channels != inputs * groups or outputs % groups:
@@ -63,7 +59,7 @@ def _convolution(
         )
     low, high = _margins(name, padding, sizes, strides, dilations)
     node = padded(image, (0, 0, *low), (0, 0, *high))
-    positions = _windows(name, node, sizes, strides, dilations)
+    positions = windows(name, node, sizes, strides, dilations)
     out = _contract_windows(positions, kernel, groups)
     return _with_bias(name, b.reshape(out, (batch, outputs, *out.shape[-dimensions:])), bias, (x, weight, bias))
 
@@ -92,7 +88,7 @@ def _margins(
         return tuple(r // 2 for r in reach), tuple(r - r // 2 for r in reach)
     if isinstance(padding, str):
         raise OptionError(f"{name}: padding must be numbers, 'same' or 'valid', got {padding!r}")
-    margin = _sizes(name, "padding", padding, len(sizes), 0)
+    margin = sizes_of(name, "padding", padding, len(sizes), 0)
     return margin, margin
 
 
@@ -166,6 +162,44 @@ def conv3d(
     return _convolution("conv3d", x, weight, bias, stride, padding, dilation, groups, 3)
 
 
+def _transposed(
+    name: str, x: Operand, weight: Operand, bias: Operand | None, stride: Sizes, padding: Sizes, output_padding: Sizes,
+    groups: int, dilation: Sizes, dimensions: int,
+) -> Tensor:  # fmt: skip
+    image, kernel = _operands(name, x, weight, dimensions)
+    strides = sizes_of(name, "stride", stride, dimensions, 1)
+    dilations = sizes_of(name, "dilation", dilation, dimensions, 1)
+    margin = sizes_of(name, "padding", padding, dimensions, 0)
+    extra = sizes_of(name, "output_padding", output_padding, dimensions, 0)
+    channels, outputs, *sizes = kernel.shape
+    if groups < 1 or channels != image.shape[1] or channels % groups:
+        raise ShapeError(
+            f"{name}: weight {kernel.shape} with groups={groups} does not fit an input of shape {image.shape}"
+        )
+    # A convolution of the input with its elements `stride` apart, by the kernel turned around.
+    low = [(size - 1) * spread - m for size, spread, m in zip(sizes, dilations, margin, strict=True)]
+    spread_out = padded(
+        image, (0, 0, *low), (0, 0, *(before + e for before, e in zip(low, extra, strict=True))), 0,
+        (0, 0, *(step - 1 for step in strides)),
+    )  # fmt: skip
+    turned = flip(kernel, range(2, 2 + dimensions))
+    turned = b.reshape(turned, (groups, channels // groups, outputs, *sizes))
+    swapped = b.build("permute", turned, axes=(0, 2, 1, *range(3, 3 + dimensions)))
+    swapped = b.reshape(swapped, (groups * outputs, channels // groups, *sizes))
+    out = _contract_windows(windows(name, spread_out, sizes, (1,) * dimensions, dilations), swapped, groups)
+    out = b.reshape(out, (image.shape[0], groups * outputs, *out.shape[-dimensions:]))
+    return _with_bias(name, out, bias, (x, weight, bias))
+
+
+@composite
+def conv_transpose1d(
+    x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes = 0,
+    output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
+) -> Tensor:  # fmt: skip
+    """As `conv_transpose2d`, along the last axis. Shapes: x (B, C, W), weight (C, O / groups, K) -> (B, O, W')."""
+    return _transposed("conv_transpose1d", x, weight, bias, stride, padding, output_padding, groups, dilation, 1)
+
+
 @composite
 def conv_transpose2d(
     x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes = 0,
@@ -178,131 +212,13 @@ def conv_transpose2d(
 
     Raises: `ShapeError` when channels, groups or sizes do not fit.
     """
-    name = "conv_transpose2d"
-    image, kernel = _operands(name, x, weight, 2)
-    strides, dilations = _sizes(name, "stride", stride, 2, 1), _sizes(name, "dilation", dilation, 2, 1)
-    margin, extra = _sizes(name, "padding", padding, 2, 0), _sizes(name, "output_padding", output_padding, 2, 0)
-    channels, outputs, *sizes = kernel.shape
-    if groups < 1 or channels != image.shape[1] or channels % groups:
-        raise ShapeError(
-            f"{name}: weight {kernel.shape} with groups={groups} does not fit an input of shape {image.shape}"
-        )
-    # A convolution of the input with its elements `stride` apart, by the kernel turned around.
-    low = [(size - 1) * spread - m for size, spread, m in zip(sizes, dilations, margin, strict=True)]
-    spread_out = padded(
-        image, (0, 0, *low), (0, 0, *(before + e for before, e in zip(low, extra, strict=True))), 0,
-        (0, 0, *(step - 1 for step in strides)),
-    )  # fmt: skip
-    turned = flip(kernel, (2, 3))
-    turned = b.reshape(turned, (groups, channels // groups, outputs, *sizes))
-    swapped = b.build("permute", turned, axes=(0, 2, 1, 3, 4))
-    swapped = b.reshape(swapped, (groups * outputs, channels // groups, *sizes))
-    out = _contract_windows(_windows(name, spread_out, sizes, (1, 1), dilations), swapped, groups)
-    return _with_bias(
-        name, b.reshape(out, (image.shape[0], groups * outputs, *out.shape[-2:])), bias, (x, weight, bias)
-    )
-
-
-# ---- pooling
-def _pooled(
-    name: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes, dimensions: int,
-    fill: Scalar,
-) -> tuple[Tensor, Node, tuple[int, ...]]:  # fmt: skip
-    """The tensor that is pooled, its windows, and their sizes."""
-    image = lift(x)
-    if image.ndim < dimensions + 1:
-        raise ShapeError(f"{name}: takes an input (..., C, {dimensions} spatial axes), got shape {image.shape}")
-    kernel = _sizes(name, "kernel_size", kernel_size, dimensions, 1)
-    strides = kernel if stride is None else _sizes(name, "stride", stride, dimensions, 1)
-    margin = _sizes(name, "padding", padding, dimensions, 0)
-    dilations = _sizes(name, "dilation", dilation, dimensions, 1)
-    if any(2 * m > k for m, k in zip(margin, kernel, strict=True)):
-        raise ShapeError(f"{name}: padding {margin} must be at most half of the window {kernel}")
-    lead = (0,) * (image.ndim - dimensions)
-    node = padded(image.node, (*lead, *margin), (*lead, *margin), fill)
-    return image, _windows(name, node, kernel, strides, dilations), kernel
-
-
-def _reduced(op: str, windows: Node, dimensions: int, **attributes: object) -> Node:
-    axes = tuple(range(windows.ndim - dimensions, windows.ndim))
-    return b.reshape(b.build(op, windows, axes=axes, **attributes), windows.shape[: axes[0]])
-
-
-def _lowest(dtype: DType) -> Scalar:
-    return -math.inf if dtype.kind == "f" else integer_range(dtype)[0] if dtype.kind in "iu" else 0
-
-
-def _max_pool(
-    name: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes, dimensions: int
-) -> Tensor:
-    image = lift(x)
-    _, windows, _ = _pooled(name, image, kernel_size, stride, padding, dilation, dimensions, _lowest(image.dtype))
-    return derived(_reduced("max", windows, dimensions, ties="first"), image)
+    return _transposed("conv_transpose2d", x, weight, bias, stride, padding, output_padding, groups, dilation, 2)
 
 
 @composite
-def max_pool1d(
-    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1
-) -> Tensor:
-    """The largest element of each window along the last axis; as `max_pool2d`."""
-    return _max_pool("max_pool1d", x, kernel_size, stride, padding, dilation, 1)
-
-
-@composite
-def max_pool2d(
-    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1
-) -> Tensor:
-    """The largest element of each window over the last two axes; padding never wins.
-
-    The gradient goes to the first largest element of a window in row-major order.
-
-    Shapes: x (..., H, W) -> (..., H', W'), H' = (H + 2 * padding - (K - 1) * dilation - 1) // stride + 1.
-
-    Args:
-        stride: the window's size if None, so that windows touch and do not overlap.
-
-    Raises: `ShapeError` when a window does not fit, or padding is more than half of it.
-    """
-    return _max_pool("max_pool2d", x, kernel_size, stride, padding, dilation, 2)
-
-
-def _average_pool(
-    name: str,
-    x: Operand,
-    kernel_size: Sizes,
-    stride: Sizes | None,
-    padding: Sizes,
-    count_include_pad: bool,
-    dimensions: int,
-) -> Tensor:
-    image, windows, kernel = _pooled(name, x, kernel_size, stride, padding, 1, dimensions, 0)
-    total = derived(_reduced("sum", windows, dimensions), image)
-    if count_include_pad or padding == 0:
-        return total / math.prod(kernel)
-    ones = Tensor(b.constant(1, image.dtype, image.shape[-dimensions:]))
-    _, counted, _ = _pooled(name, ones.reshape(1, *ones.shape), kernel_size, stride, padding, 1, dimensions, 0)
-    return total / Tensor(_reduced("sum", counted, dimensions))
-
-
-@composite
-def avg_pool1d(
-    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
-) -> Tensor:
-    """The mean of each window along the last axis; as `avg_pool2d`."""
-    return _average_pool("avg_pool1d", x, kernel_size, stride, padding, count_include_pad, 1)
-
-
-@composite
-def avg_pool2d(
-    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
-) -> Tensor:
-    """The mean of each window over the last two axes.
-
-    Shapes: x (..., H, W) -> (..., H', W'), H' = (H + 2 * padding - K) // stride + 1.
-
-    Args:
-        count_include_pad: divide by the size of the window; else by the number of elements in it that are not padding.
-
-    Raises: `ShapeError` when a window does not fit, or padding is more than half of it.
-    """
-    return _average_pool("avg_pool2d", x, kernel_size, stride, padding, count_include_pad, 2)
+def conv_transpose3d(
+    x: Operand, weight: Operand, bias: Operand | None = None, stride: Sizes = 1, padding: Sizes = 0,
+    output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
+) -> Tensor:  # fmt: skip
+    """As `conv_transpose2d`, along the last three axes."""
+    return _transposed("conv_transpose3d", x, weight, bias, stride, padding, output_padding, groups, dilation, 3)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from vkgrad import functions as f
-from vkgrad.errors import ShapeError
+from vkgrad.errors import OptionError, ShapeError
 from vkgrad.nn import init
+from vkgrad.nn.functional import pad
 from vkgrad.nn.module import Module, parameter
 from vkgrad.tensor import Tensor
 
 Extents = int | tuple[int, ...]
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
@@ -30,8 +33,12 @@ class _Convolution(Module):
         dilation: Extents = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
         dtype: Any = None,
     ) -> None:
+        if padding_mode not in PADDING_MODES or (self.transposed and padding_mode != "zeros"):
+            known = PADDING_MODES[:1] if self.transposed else PADDING_MODES
+            raise OptionError(f"{type(self).__name__}: padding_mode must be {' or '.join(known)}, got {padding_mode!r}")
         if in_channels % groups or out_channels % groups:
             raise ShapeError(
                 f"{type(self).__name__}: {in_channels} and {out_channels} channels do not divide into {groups} groups"
@@ -43,14 +50,32 @@ class _Convolution(Module):
         self.padding = padding
         self.dilation = dilation
         self.groups = groups
+        self.padding_mode = padding_mode
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         shape = (first, second // groups, *self.kernel_size)
         self.weight = parameter(init.default_weight(shape, dtype))
         self.bias = parameter(init.default_bias((out_channels,), shape, dtype)) if bias else None
 
+    def _convolved(self, function: Callable[..., Tensor], x: Any) -> Tensor:
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x, padding = pad(x, self._widths(), self.padding_mode), 0
+        return function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def _widths(self) -> list[int]:
+        """What surrounds the spatial axes, in pairs from the last axis on."""
+        if self.padding == "same":
+            spread = (self.dilation,) * self.rank if isinstance(self.dilation, int) else self.dilation
+            reach = [d * (k - 1) for d, k in zip(spread, self.kernel_size, strict=True)]
+            pairs = [(r // 2, r - r // 2) for r in reach]
+        else:
+            margin = 0 if self.padding == "valid" else self.padding
+            pairs = [(m, m) for m in ((margin,) * self.rank if isinstance(margin, int) else margin)]
+        return [width for pair in reversed(pairs) for width in pair]
+
     def extra_repr(self) -> str:
         said = [str(self.in_channels), str(self.out_channels), f"kernel_size={self.kernel_size}"]
-        defaults = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+        defaults = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros"}
         said += [f"{name}={getattr(self, name)}" for name, usual in defaults.items() if getattr(self, name) != usual]
         return ", ".join(said + ["bias=False"] * (self.bias is None))
 
@@ -63,13 +88,14 @@ class Conv1d(_Convolution):
 
     Args:
         padding: how many zeros surround the line; "valid" for none, "same" for as many as keep T.
+        padding_mode: "zeros", or what `nn.functional.pad` surrounds with: "reflect", "replicate" or "circular".
         groups: into how many parts the channels are divided; a part of the output sees the same part of the input.
     """
 
     rank = 1
 
     def forward(self, x: Any) -> Tensor:
-        return f.conv1d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        return self._convolved(f.conv1d, x)
 
 
 class Conv2d(_Convolution):
@@ -86,22 +112,27 @@ class Conv2d(_Convolution):
     rank = 2
 
     def forward(self, x: Any) -> Tensor:
-        return f.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        return self._convolved(f.conv2d, x)
 
 
-class ConvTranspose2d(_Convolution):
-    """The transpose of a convolution as a linear map: puts a window at each place of the input and adds them up.
+class Conv3d(_Convolution):
+    """Slide a window over a volume.
 
-    Shapes: (B, in_channels, H, W) -> (B, out_channels, H', W'); weight (in_channels, out_channels / groups, kH, kW),
-    bias (out_channels,). H' = (H - 1) * stride - 2 * padding + dilation * (kH - 1) + output_padding + 1.
-
-    Args:
-        padding: how many places are cut off each side of the output.
-        output_padding: how many places are added at the end, to choose among the sizes that a stride rounds off.
+    Shapes: (B, in_channels, D, H, W) -> (B, out_channels, D', H', W');
+    weight (out_channels, in_channels / groups, kD, kH, kW), bias (out_channels,). Arguments as for `Conv2d`.
     """
 
-    rank = 2
+    rank = 3
+
+    def forward(self, x: Any) -> Tensor:
+        return self._convolved(f.conv3d, x)
+
+
+class _Transposed(_Convolution):
+    """What the transposed convolutions share."""
+
     transposed = True
+    function: ClassVar[Any]
 
     def __init__(
         self,
@@ -114,12 +145,51 @@ class ConvTranspose2d(_Convolution):
         groups: int = 1,
         bias: bool = True,
         dilation: Extents = 1,
+        padding_mode: str = "zeros",
         dtype: Any = None,
     ) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype)
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype
+        )
         self.output_padding = output_padding
 
     def forward(self, x: Any) -> Tensor:
-        return f.conv_transpose2d(
+        return type(self).function(
             x, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
         )
+
+
+class ConvTranspose1d(_Transposed):
+    """`ConvTranspose2d` along a line.
+
+    Shapes: (B, in_channels, T) -> (B, out_channels, T'); weight (in_channels, out_channels / groups, K).
+    """
+
+    rank = 1
+    function = staticmethod(f.conv_transpose1d)
+
+
+class ConvTranspose2d(_Transposed):
+    """The transpose of a convolution as a linear map: puts a window at each place of the input and adds them up.
+
+    Shapes: (B, in_channels, H, W) -> (B, out_channels, H', W'); weight (in_channels, out_channels / groups, kH, kW),
+    bias (out_channels,). H' = (H - 1) * stride - 2 * padding + dilation * (kH - 1) + output_padding + 1.
+
+    Args:
+        padding: how many places are cut off each side of the output.
+        output_padding: how many places are added at the end, to choose among the sizes that a stride rounds off.
+    """
+
+    rank = 2
+    function = staticmethod(f.conv_transpose2d)
+
+
+class ConvTranspose3d(_Transposed):
+    """`ConvTranspose2d` in a volume.
+
+    Shapes: (B, in_channels, D, H, W) -> (B, out_channels, D', H', W');
+    weight (in_channels, out_channels / groups, kD, kH, kW).
+    """
+
+    rank = 3
+    function = staticmethod(f.conv_transpose3d)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from vkgrad import random
 from vkgrad.errors import OptionError
-from vkgrad.nn.functional import dropout
+from vkgrad.nn import functional
 from vkgrad.nn.module import Module
 from vkgrad.tensor import Tensor, asarray, tensor
 
@@ -17,12 +17,15 @@ class Dropout(Module):
     """In training, set each element to 0 with probability `p` and divide the others by 1 - p; else do nothing.
 
     The mask depends on the seed of `vkgrad.manual_seed` at construction and on how many masks this layer has drawn,
-    a counter on the device: the same under `vkgrad.jit` as without. Neither is saved in the state dict.
+    a counter on the device: the same under `vkgrad.jit` as without. Neither is saved in the state dict. `inplace` is
+    accepted and changes nothing.
     """
 
-    def __init__(self, p: float = 0.5) -> None:
+    function: ClassVar[Any] = staticmethod(functional.dropout)
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if not 0.0 <= p <= 1.0:
-            raise OptionError(f"Dropout: p must be from 0 to 1, got {p}")
+            raise OptionError(f"{type(self).__name__}: p must be from 0 to 1, got {p}")
         self.p = p
         self._key = random.next_key()
         self._count = tensor(np.zeros((), np.uint32))
@@ -32,7 +35,34 @@ class Dropout(Module):
             return asarray(x)
         key = random.fold_in(self._key, self._count)
         self._count.assign(self._count + 1)
-        return dropout(x, self.p, key=key)
+        return type(self).function(x, self.p, key=key)
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
+
+
+class Dropout1d(Dropout):
+    """`Dropout` of whole channels of (B, C, T) or (C, T)."""
+
+    function = staticmethod(functional.dropout1d)
+
+
+class Dropout2d(Dropout):
+    """`Dropout` of whole channels of (B, C, H, W) or (C, H, W).
+
+    Source: Tompson et al. (2015), arXiv:1411.4280, section 3.2.
+    """
+
+    function = staticmethod(functional.dropout2d)
+
+
+class Dropout3d(Dropout):
+    """`Dropout` of whole channels of (B, C, D, H, W) or (C, D, H, W)."""
+
+    function = staticmethod(functional.dropout3d)
+
+
+class AlphaDropout(Dropout):
+    """Dropout that keeps mean 0 and variance 1 behind `SELU`. Source: Klambauer et al. (2017), arXiv:1706.02515."""
+
+    function = staticmethod(functional.alpha_dropout)

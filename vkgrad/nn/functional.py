@@ -13,26 +13,60 @@ from vkgrad import random
 from vkgrad.composites import composite
 from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functions import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
     avg_pool2d,
+    avg_pool3d,
+    celu,
     conv1d,
     conv2d,
+    conv3d,
+    conv_transpose1d,
     conv_transpose2d,
+    conv_transpose3d,
     elu,
     gelu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    interpolate,
     leaky_relu,
     log_sigmoid,
-    log_softmax,
+    max_pool1d,
     max_pool2d,
+    max_pool3d,
+    mish,
     one_hot,
-    pad,
+    pixel_shuffle,
+    pixel_unshuffle,
+    prelu,
     relu,
+    relu6,
+    selu,
     sigmoid,
     silu,
-    softmax,
     softplus,
+    softshrink,
+    softsign,
     tanh,
+    tanhshrink,
+    threshold,
 )
 from vkgrad.functions.lookup import as_index
+from vkgrad.nn.likelihoods import (
+    binary_cross_entropy,
+    ctc_loss,
+    gaussian_nll_loss,
+    multilabel_soft_margin_loss,
+    poisson_nll_loss,
+    soft_margin_loss,
+)
 from vkgrad.nn.losses import (
     binary_cross_entropy_with_logits,
     cross_entropy,
@@ -41,25 +75,68 @@ from vkgrad.nn.losses import (
     l1_loss,
     mse_loss,
     nll_loss,
+    smooth_l1_loss,
+)
+from vkgrad.nn.margins import (
+    cosine_embedding_loss,
+    cosine_similarity,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    normalize,
+    pairwise_distance,
+    triplet_margin_loss,
 )
 from vkgrad.precision import for_product, in_single
 from vkgrad.tensor import Tensor, asarray
 
+logsigmoid = log_sigmoid  # PyTorch's name
+
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "alpha_dropout",
+    "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "bilinear",
+    "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "celu",
     "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
     "conv_transpose2d",
+    "conv_transpose3d",
+    "cosine_embedding_loss",
+    "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
     "elu",
     "embedding",
+    "embedding_bag",
+    "gaussian_nll_loss",
     "gelu",
+    "glu",
     "group_norm",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hinge_embedding_loss",
     "huber_loss",
+    "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -67,19 +144,82 @@ __all__ = [
     "linear",
     "log_sigmoid",
     "log_softmax",
+    "logsigmoid",
+    "margin_ranking_loss",
+    "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
+    "mish",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
+    "normalize",
     "one_hot",
     "pad",
+    "pairwise_distance",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "poisson_nll_loss",
+    "prelu",
     "relu",
+    "relu6",
     "rms_norm",
+    "selu",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
+    "soft_margin_loss",
     "softmax",
+    "softmin",
     "softplus",
+    "softshrink",
+    "softsign",
     "tanh",
+    "tanhshrink",
+    "threshold",
+    "triplet_margin_loss",
 ]
+
+
+def softmax(x: Any, dim: int = -1) -> Tensor:
+    """exp(x), divided by its sum along axis `dim`."""
+    return f.softmax(x, axis=dim)
+
+
+def log_softmax(x: Any, dim: int = -1) -> Tensor:
+    """The logarithm of `softmax`, without overflow."""
+    return f.log_softmax(x, axis=dim)
+
+
+def softmin(x: Any, dim: int = -1) -> Tensor:
+    """`softmax` of -x."""
+    return f.softmin(x, axis=dim)
+
+
+def glu(x: Any, dim: int = -1) -> Tensor:
+    """The first half along axis `dim` times the sigmoid of the second."""
+    return f.glu(x, axis=dim)
+
+
+def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    """Surround the last axes; a negative width cuts (`mode="constant"` only).
+
+    `pad` holds (before, after) for the last axis, then for the one before it, ...; `vkgrad.pad` takes NumPy's widths.
+
+    Args:
+        mode: "constant" (with `value`), "reflect", "replicate" or "circular".
+
+    Raises:
+        ShapeError: widths that do not fit.
+    """
+    x = asarray(x)
+    if mode != "constant":
+        return f.pad_edges(x, tuple(pad), mode)
+    if len(pad) % 2 or len(pad) > 2 * x.ndim:
+        raise ShapeError(f"pad: needs pairs of widths, at most one for each of {x.ndim} axes, got {tuple(pad)}")
+    pairs = [(pad[k], pad[k + 1]) for k in range(0, len(pad), 2)]
+    return f.pad(x, [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1], value)
 
 
 @composite
@@ -140,6 +280,59 @@ def embedding(positions: Any, weight: Any, padding_idx: int | None = None) -> Te
     return f.where(f.expand_dims(positions, axis=-1) == padding_idx, rows.detach(), rows)
 
 
+def embedding_bag(
+    positions: Any,
+    weight: Any,
+    offsets: Any = None,
+    mode: str = "mean",
+    per_sample_weights: Any = None,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or largest of the rows of `weight` at the positions of each bag; an empty bag gives 0.
+
+    Shapes: positions (B, L), a bag a row; or (N,) with offsets (B,), where each bag begins; weight (V, D) -> (B, D).
+
+    Args:
+        mode: "sum", "mean" or "max".
+        per_sample_weights: factors of the rows, shaped like positions; `mode="sum"` only.
+        padding_idx: positions with this value count nothing.
+
+    Raises:
+        OptionError: a mode that there is not, or factors with another mode than "sum".
+        ShapeError: shapes that do not fit, or a position that is out of range.
+    """
+    weight = asarray(weight)
+    if mode not in ("sum", "mean", "max"):
+        raise OptionError(f'embedding_bag: mode must be "sum", "mean" or "max", not {mode!r}')
+    if per_sample_weights is not None and mode != "sum":
+        raise OptionError('embedding_bag: per_sample_weights go with mode="sum" only')
+    positions = as_index("embedding_bag", positions, weight.shape[0])
+    if (positions.ndim, offsets is None) not in ((2, True), (1, False)):
+        raise ShapeError(f"embedding_bag: needs positions (B, L), or (N,) with offsets; got {positions.shape}")
+    rows = f.take(weight, positions, axis=0)
+    counted = f.ones(positions.shape, dtype=weight.dtype)
+    if padding_idx is not None:
+        counted = (positions != padding_idx).astype(weight.dtype)
+    if per_sample_weights is not None:
+        counted = counted * asarray(per_sample_weights)
+    factors = f.expand_dims(counted, axis=-1)
+    if offsets is None:
+        if mode == "max":
+            most = f.max(f.where(factors > 0, rows, -float("inf")), axis=1)
+            return f.where(f.any(factors > 0, axis=1), most, 0.0)
+        total = f.sum(rows * factors, axis=1)
+        return total if mode == "sum" else total / f.maximum(f.sum(factors, axis=1), 1.0)
+    starts = asarray(offsets)
+    bags = f.searchsorted(starts, f.arange(positions.shape[0], dtype=starts.dtype), side="right") - 1
+    count = starts.shape[0]
+    sizes = f.expand_dims(f.segment_sum(counted, bags, count), axis=-1)
+    if mode == "max":
+        most = f.segment_max(f.where(factors > 0, rows, -float("inf")), bags, count)
+        return f.where(sizes > 0, most, 0.0)
+    total = f.segment_sum(rows * factors, bags, count)
+    return total if mode == "sum" else total / f.maximum(sizes, 1.0)
+
+
 def dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Tensor:
     """Set each element to 0 with probability `p` and divide the others by 1 - p, so that the mean stays.
 
@@ -158,6 +351,47 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -
         return f.zeros_like(x)
     kept = random.bernoulli(random.next_key() if key is None else key, 1.0 - p, x.shape)
     return f.where(kept, x * (1.0 / (1.0 - p)), 0.0)
+
+
+def dropout1d(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Tensor:
+    """`dropout` of whole channels of (B, C, T) or (C, T)."""
+    return _channel_dropout("dropout1d", x, p, training, key, 1)
+
+
+def dropout2d(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Tensor:
+    """`dropout` of whole channels of (B, C, H, W) or (C, H, W)."""
+    return _channel_dropout("dropout2d", x, p, training, key, 2)
+
+
+def dropout3d(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Tensor:
+    """`dropout` of whole channels of (B, C, D, H, W) or (C, D, H, W)."""
+    return _channel_dropout("dropout3d", x, p, training, key, 3)
+
+
+def _channel_dropout(name: str, x: Any, p: float, training: bool, key: Any, dimensions: int) -> Tensor:
+    x = asarray(x)
+    if x.ndim not in (dimensions + 1, dimensions + 2):
+        raise ShapeError(f"{name}: takes (B, C, {dimensions} spatial axes) or one without B, got {x.shape}")
+    whole = (*x.shape[:-dimensions], *(1,) * dimensions)
+    return x if not training or p == 0.0 else x * dropout(f.ones(whole, dtype=x.dtype), p, True, key=key)
+
+
+def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Tensor:
+    """Set elements to the lowest value of `selu` with probability `p`, then bring mean 0 and variance 1 back.
+
+    Source: Klambauer et al. (2017), arXiv:1706.02515, section 3, "New dropout technique".
+    """
+    if not 0.0 <= p <= 1.0:
+        raise OptionError(f"alpha_dropout: p must be from 0 to 1, got {p}")
+    x = asarray(x)
+    if not training or p == 0.0:
+        return x
+    if p == 1.0:
+        return f.zeros_like(x)
+    lowest = -1.7580993408473766  # scale * alpha of selu
+    scale = ((1.0 - p) * (1.0 + p * lowest * lowest)) ** -0.5
+    kept = random.bernoulli(random.next_key() if key is None else key, 1.0 - p, x.shape)
+    return f.where(kept, x, lowest) * scale - scale * p * lowest
 
 
 @composite
@@ -201,6 +435,20 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
         raise ShapeError(f"group_norm: input {x.shape} has no axis 1 that divides into {num_groups} groups")
     grouped = f.reshape(x, (x.shape[0], num_groups, -1))
     y = f.reshape(layer_norm(grouped, grouped.shape[2], eps=eps), x.shape)
+    return _scaled(y, *(_per_channel(value, x.ndim) for value in (weight, bias)))
+
+
+@composite
+@in_single
+def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """Bring each channel of each example to mean 0 and variance 1, then scale and shift it.
+
+    Shapes: x (B, C, ...), weight and bias (C,) -> like x.
+
+    Source: Ulyanov, Vedaldi and Lempitsky (2016), arXiv:1607.08022, equation 5.
+    """
+    x = asarray(x)
+    y = layer_norm(x, x.shape[2:], eps=eps)
     return _scaled(y, *(_per_channel(value, x.ndim) for value in (weight, bias)))
 
 

@@ -1,13 +1,12 @@
-"""Layers that are matrix products or lookups of rows."""
+"""Layers that are matrix products."""
 
 from __future__ import annotations
 
 from math import sqrt
 from typing import Any
 
-from vkgrad import functions as f
 from vkgrad.nn import init
-from vkgrad.nn.functional import bilinear, embedding, linear
+from vkgrad.nn.functional import bilinear, linear
 from vkgrad.nn.module import Module, parameter
 from vkgrad.tensor import Tensor
 
@@ -53,31 +52,3 @@ class Bilinear(Module):
 
     def extra_repr(self) -> str:
         return f"{self.in1_features}, {self.in2_features}, {self.out_features}"
-
-
-class Embedding(Module):
-    """The rows of `weight` at integer positions.
-
-    Shapes: (...) integers -> (..., embedding_dim); weight (num_embeddings, embedding_dim).
-
-    Args:
-        padding_idx: a row that starts at zero and that training leaves alone.
-    """
-
-    def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = None
-    ) -> None:
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
-        weight = init.normal((num_embeddings, embedding_dim), dtype=dtype)
-        if padding_idx is not None:
-            self.padding_idx = padding_idx % num_embeddings
-            weight = f.where(f.reshape(f.arange(num_embeddings), (-1, 1)) == self.padding_idx, 0.0, weight)
-        self.weight = parameter(weight)
-
-    def forward(self, positions: Any) -> Tensor:
-        return embedding(positions, self.weight, self.padding_idx)
-
-    def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"

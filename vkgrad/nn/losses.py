@@ -51,8 +51,8 @@ def cross_entropy(
         >>> round(float(vg.nn.cross_entropy(vg.tensor([[0.0, 0.0], [2.0, 0.0]]), [0, 1])), 4)
         1.41
     """
-    logits = _floating("cross_entropy", input)
-    axis = _class_axis("cross_entropy", logits)
+    logits = as_floating("cross_entropy", input)
+    axis = class_axis("cross_entropy", logits)
     if not 0.0 <= label_smoothing <= 1.0:
         raise OptionError(f"cross_entropy: label_smoothing must be from 0 to 1, not {label_smoothing}")
     log_probabilities = f.log_softmax(logits, axis=axis)
@@ -77,8 +77,8 @@ def nll_loss(
         ShapeError: shapes that do not fit, or a label outside 0..C-1 in a NumPy array or list.
         DTypeError: the input is not of a float type.
     """
-    log_probabilities = _floating("nll_loss", input)
-    axis = _class_axis("nll_loss", log_probabilities)
+    log_probabilities = as_floating("nll_loss", input)
+    axis = class_axis("nll_loss", log_probabilities)
     return _label_loss("nll_loss", log_probabilities, target, axis, weight, ignore_index, reduction, 0.0)
 
 
@@ -89,8 +89,8 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     Raises:
         ShapeError: the shapes differ. They are not broadcast: (B, 1) against (B,) would give a (B, B) by mistake.
     """
-    x, y = _pair("mse_loss", input, target)
-    return _reduced("mse_loss", (x - y) * (x - y), reduction)
+    x, y = pair("mse_loss", input, target)
+    return reduced("mse_loss", (x - y) * (x - y), reduction)
 
 
 @composite
@@ -100,8 +100,26 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     Raises:
         ShapeError: the shapes differ.
     """
-    x, y = _pair("l1_loss", input, target)
-    return _reduced("l1_loss", f.abs(x - y), reduction)
+    x, y = pair("l1_loss", input, target)
+    return reduced("l1_loss", f.abs(x - y), reduction)
+
+
+@composite
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """The squared difference over 2 * beta up to `beta`, and the absolute difference less beta / 2 beyond.
+
+    Raises:
+        ShapeError: the shapes differ.
+        OptionError: `beta` is negative.
+    """
+    if beta < 0:
+        raise OptionError(f"smooth_l1_loss: beta must not be negative, not {beta}")
+    x, y = pair("smooth_l1_loss", input, target)
+    distance = f.abs(x - y)
+    if beta == 0:
+        return reduced("smooth_l1_loss", distance, reduction)
+    values = f.where(distance < beta, distance * distance * (0.5 / beta), distance - 0.5 * beta)
+    return reduced("smooth_l1_loss", values, reduction)
 
 
 @composite
@@ -114,10 +132,10 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """
     if not delta > 0:
         raise OptionError(f"huber_loss: delta must be positive, not {delta}")
-    x, y = _pair("huber_loss", input, target)
+    x, y = pair("huber_loss", input, target)
     distance = f.abs(x - y)
     values = f.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
-    return _reduced("huber_loss", values, reduction)
+    return reduced("huber_loss", values, reduction)
 
 
 @composite
@@ -131,13 +149,13 @@ def binary_cross_entropy_with_logits(
     Raises:
         ShapeError: the shapes differ.
     """
-    x, y = _pair("binary_cross_entropy_with_logits", input, target)
+    x, y = pair("binary_cross_entropy_with_logits", input, target)
     # log(1 + exp(-x)) is softplus(-x); pos_weight multiplies the part of it that belongs to the target.
     factor = 1.0 if pos_weight is None else 1.0 + (asarray(pos_weight) - 1.0) * y
     values = (1.0 - y) * x + factor * f.softplus(-x)
     if weight is not None:
         values = values * asarray(weight)
-    return _reduced("binary_cross_entropy_with_logits", values, reduction)
+    return reduced("binary_cross_entropy_with_logits", values, reduction)
 
 
 @composite
@@ -150,12 +168,12 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     Raises:
         ShapeError: the shapes differ.
     """
-    x, y = _pair("kl_div", input, target)
+    x, y = pair("kl_div", input, target)
     # y log y is 0 at 0; the inner `where` keeps log(0) out of the gradient.
     values = f.exp(y) * (y - x) if log_target else f.where(y > 0, y * (f.log(f.where(y > 0, y, 1.0)) - x), 0.0)
     if reduction == "batchmean":
         return f.sum(values) / values.shape[0]
-    return _reduced("kl_div", values, reduction)
+    return reduced("kl_div", values, reduction)
 
 
 def _label_loss(
@@ -170,7 +188,7 @@ def _label_loss(
 ) -> Tensor:
     """-sum over classes of target * log_probabilities, where the target is 1 at the label and smoothed."""
     classes = log_probabilities.shape[axis]
-    labels = _labels(name, target, classes, ignore_index)
+    labels = as_labels(name, target, classes, ignore_index)
     row_shape = (*log_probabilities.shape[:axis], *log_probabilities.shape[axis + 1 :])
     if labels.shape != row_shape:
         raise ShapeError(f"{name}: input {log_probabilities.shape} needs labels {row_shape}, got {labels.shape}")
@@ -187,7 +205,7 @@ def _label_loss(
     if ignore_index is not None:
         rows = f.where(labels == ignore_index, 0.0, rows)
     if reduction != "mean" or (factors is None and ignore_index is None):
-        return _reduced(name, rows, reduction)
+        return reduced(name, rows, reduction)
     counts = f.where(is_label, 1.0 if factors is None else f.reshape(factors, column), 0.0)
     if ignore_index is not None:  # it may be one of the classes
         counts = f.where(f.expand_dims(labels, axis=axis) == ignore_index, 0.0, counts)
@@ -203,7 +221,7 @@ def _soft_loss(
     terms = target * log_probabilities
     if weight is not None:
         terms = terms * f.reshape(asarray(weight), (classes,) + (1,) * (log_probabilities.ndim - axis - 1))
-    return _reduced("cross_entropy", -f.sum(terms, axis=axis), reduction)
+    return reduced("cross_entropy", -f.sum(terms, axis=axis), reduction)
 
 
 def _is_probabilities(target: Any, logits: Tensor) -> bool:
@@ -212,7 +230,7 @@ def _is_probabilities(target: Any, logits: Tensor) -> bool:
     return kind == "f" and tuple(np.shape(target) if dtype is None else target.shape) == logits.shape
 
 
-def _labels(name: str, target: Any, classes: int, ignore_index: int | None) -> Tensor:
+def as_labels(name: str, target: Any, classes: int, ignore_index: int | None) -> Tensor:
     """Labels as an integer tensor; those that come from the host are checked here, while they can be."""
     if isinstance(target, Tensor):
         if target.dtype.kind not in "iu":
@@ -235,27 +253,27 @@ def _labels(name: str, target: Any, classes: int, ignore_index: int | None) -> T
     return asarray(labels.astype(int32.numpy))
 
 
-def _class_axis(name: str, x: Tensor) -> int:
+def class_axis(name: str, x: Tensor) -> int:
     if x.ndim == 0:
         raise ShapeError(f"{name}: input needs an axis of classes, (C,) or (B, C, ...), got a scalar")
     return 0 if x.ndim == 1 else 1
 
 
-def _floating(name: str, value: Any) -> Tensor:
+def as_floating(name: str, value: Any) -> Tensor:
     x = single(asarray(value))
     if x.dtype.kind != "f":
         raise DTypeError(f"{name}: input must be of a float type, got {x.dtype.name}; convert it with .astype")
     return x
 
 
-def _pair(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
-    x, y = _floating(name, input), single(asarray(target))
+def pair(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
+    x, y = as_floating(name, input), single(asarray(target))
     if x.shape != y.shape:
         raise ShapeError(f"{name}: input {x.shape} and target {y.shape} must have one shape; reshape one of them")
     return x, y
 
 
-def _reduced(name: str, values: Tensor, reduction: str) -> Tensor:
+def reduced(name: str, values: Tensor, reduction: str) -> Tensor:
     if reduction == "none":
         return values
     if reduction == "sum":

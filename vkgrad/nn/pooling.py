@@ -1,63 +1,187 @@
-"""Layers that join the elements of windows over images."""
+"""Layers that join the elements of windows."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from vkgrad import functions as f
 from vkgrad.nn.module import Module
 from vkgrad.tensor import Tensor
 
-Pair = int | tuple[int, int]
+Extents = int | tuple[int, ...]
+Outputs = int | tuple[int | None, ...] | None
 
 
-class MaxPool2d(Module):
+def _described(what: str, base: type, shapes: str) -> str:
+    return f"{what}{base.__doc__}\n    {shapes}\n    "
+
+
+class _MaxPool(Module):
     """The largest element of each window. Ties give the gradient to the first in row-major order.
 
-    Shapes: (B, C, H, W) or (C, H, W) -> the same with H and W replaced by the number of windows.
-
     Args:
         kernel_size: the extent of the window.
         stride: how far apart windows are; as far as they are large if None.
-        padding: how many places, which never are the largest, surround the image.
+        padding: how many places, which never are the largest, surround the input.
         dilation: how far apart the elements of a window are.
+        ceil_mode: round the number of windows up: a last one may reach over the end.
     """
 
-    def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1) -> None:
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
-
-    def forward(self, x: Any) -> Tensor:
-        return f.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}"
-
-
-class AvgPool2d(Module):
-    """The mean of each window.
-
-    Shapes: (B, C, H, W) or (C, H, W) -> the same with H and W replaced by the number of windows.
-
-    Args:
-        kernel_size: the extent of the window.
-        stride: how far apart windows are; as far as they are large if None.
-        padding: how many zeros surround the image.
-        count_include_pad: whether these zeros count in the divisor.
-    """
+    function: ClassVar[Any]
 
     def __init__(
-        self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, count_include_pad: bool = True
+        self,
+        kernel_size: Extents,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        dilation: Extents = 1,
+        ceil_mode: bool = False,
     ) -> None:
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
         self.padding = padding
+        self.dilation = dilation
+        self.ceil_mode = ceil_mode
+
+    def forward(self, x: Any) -> Tensor:
+        return type(self).function(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        said = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}"
+        return said + ", ceil_mode=True" * self.ceil_mode
+
+
+class MaxPool1d(_MaxPool):
+    __doc__ = _described("", _MaxPool, "Shapes: (B, C, T) or (C, T) -> the same with as many T as windows.")
+    function = staticmethod(f.max_pool1d)
+
+
+class MaxPool2d(_MaxPool):
+    __doc__ = _described("", _MaxPool, "Shapes: (B, C, H, W) or (C, H, W) -> the same with as many H and W as windows.")
+    function = staticmethod(f.max_pool2d)
+
+
+class MaxPool3d(_MaxPool):
+    __doc__ = _described("", _MaxPool, "Shapes: (B, C, D, H, W) or without B -> with as many D, H, W as windows.")
+    function = staticmethod(f.max_pool3d)
+
+
+class AvgPool1d(Module):
+    """The mean of each window.
+
+    Shapes: (B, C, T) or (C, T) -> the same with as many T as windows.
+
+    Args:
+        kernel_size: the extent of the window.
+        stride: how far apart windows are; as far as they are large if None.
+        padding: how many zeros surround the input.
+        ceil_mode: round the number of windows up: a last one may reach over the end, and what is beyond counts nothing.
+        count_include_pad: whether the zeros count in the divisor.
+    """
+
+    function: ClassVar[Any] = staticmethod(f.avg_pool1d)
+
+    def __init__(
+        self,
+        kernel_size: Extents,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
     def forward(self, x: Any) -> Tensor:
-        return f.avg_pool2d(x, self.kernel_size, self.stride, self.padding, count_include_pad=self.count_include_pad)
+        options = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+        return type(self).function(x, *options)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(AvgPool1d):
+    """The mean of each window, as `AvgPool1d`.
+
+    Shapes: (B, C, H, W) or (C, H, W) -> the same with as many H and W as windows.
+
+    Args:
+        divisor_override: divide by this instead of the number of elements.
+    """
+
+    function = staticmethod(f.avg_pool2d)
+
+    def __init__(
+        self,
+        kernel_size: Extents,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+        self.divisor_override = divisor_override
+
+    def forward(self, x: Any) -> Tensor:
+        options = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+        return type(self).function(x, *options, self.divisor_override)
+
+
+class AvgPool3d(AvgPool2d):
+    """The mean of each window, as `AvgPool2d`. Shapes: (B, C, D, H, W) or without B."""
+
+    function = staticmethod(f.avg_pool3d)
+
+
+class _Adaptive(Module):
+    """One number for each of as many windows as asked for: window i of n along H begins at i * H // n and ends before
+    ceil((i + 1) * H / n).
+
+    Args:
+        output_size: how many windows, one number or one for each axis; None keeps an extent.
+    """
+
+    function: ClassVar[Any]
+
+    def __init__(self, output_size: Outputs) -> None:
+        self.output_size = output_size
+
+    def forward(self, x: Any) -> Tensor:
+        return type(self).function(x, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_Adaptive):
+    __doc__ = _described("The mean. ", _Adaptive, "Shapes: (B, C, T) or (C, T) -> (..., output_size).")
+    function = staticmethod(f.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_Adaptive):
+    __doc__ = _described("The mean. ", _Adaptive, "Shapes: (B, C, H, W) or (C, H, W) -> (..., *output_size).")
+    function = staticmethod(f.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_Adaptive):
+    __doc__ = _described("The mean. ", _Adaptive, "Shapes: (B, C, D, H, W) or (C, D, H, W) -> (..., *output_size).")
+    function = staticmethod(f.adaptive_avg_pool3d)
+
+
+class AdaptiveMaxPool1d(_Adaptive):
+    __doc__ = _described("The largest. ", _Adaptive, "Shapes: (B, C, T) or (C, T) -> (..., output_size).")
+    function = staticmethod(f.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_Adaptive):
+    __doc__ = _described("The largest. ", _Adaptive, "Shapes: (B, C, H, W) or (C, H, W) -> (..., *output_size).")
+    function = staticmethod(f.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_Adaptive):
+    __doc__ = _described("The largest. ", _Adaptive, "Shapes: (B, C, D, H, W) or without B.")
+    function = staticmethod(f.adaptive_max_pool3d)
