@@ -183,13 +183,20 @@ def ran(device: Device, case: Case, limits: Limits, change: Callable[[Shader], S
     return found, wanted
 
 
+def _is_offered(dtype: np.dtype, device: Device) -> bool:
+    needed = {"f8": "shaderFloat64", "i8": "shaderInt64", "u8": "shaderInt64", "i1": "storageBuffer8BitAccess",
+              "u1": "storageBuffer8BitAccess", "f2": "storageBuffer16BitAccess", "i2": "storageBuffer16BitAccess",
+              "u2": "storageBuffer16BitAccess"}.get(dtype.str[1:])  # fmt: skip
+    return needed is None or bool(device.info["features"].get(needed))
+
+
 @pytest.mark.parametrize("limits", [SOFTWARE, GPU_LIKE], ids=["software", "GPU"])
 @pytest.mark.parametrize("op", ROUTINES, ids=lambda op: op.name)
 def test_a_template_is_its_meaning(device: Device, op: Any, limits: Limits) -> None:
     for case in CASES[op.name]():
         if case.large and limits.software:
             continue
-        if case.arrays[0].dtype == np.float64 and not device.info["features"].get("shaderFloat64"):
+        if not all(_is_offered(array.dtype, device) for array in case.arrays):
             continue
         found, wanted = ran(device, case, limits)
         shapes = [array.shape for array in case.arrays]
