@@ -504,7 +504,7 @@ def explore(shapes: Sequence[Shape], rows: Sequence[Any], theirs: dict[str, floa
 
     def prepare(shape: Shape) -> Any:
         target, leaves = shape.node()
-        plan = build_plan([target], leaves, lambda node: False, max_buffers=device.max_buffers, width=device.width)
+        plan = build_plan([target], leaves, max_buffers=device.max_buffers, width=device.width)
         (kernel,) = [kernel for kernel in plan.kernels if kernel.product]
         own = [row for row in rows if row.applies(kernel, device.limits)]
         if leaves[0].dtype.size_bytes == 2:  # the others read halves one by one
@@ -598,7 +598,7 @@ def measure(shapes: Sequence[Shape], rows: Sequence[Any], ready: Callable[[], An
     for shape in shapes:
         target, leaves = shape.node()
         single, whole = (
-            build_plan([target], leaves, lambda node: False, max_buffers=device.max_buffers, width=width)
+            build_plan([target], leaves, max_buffers=device.max_buffers, width=width)
             for width in (None, device.width)
         )
         (kernel,) = [kernel for kernel in single.kernels if kernel.product]  # there may be copies too

@@ -23,7 +23,7 @@ def plan_of(
     """
     leaves = structure(outputs, lambda node: False)[1]
     numbers = {outputs.index(new): leaves.index(old) for new, old in (replaces or {}).items()}
-    plan = build_plan(outputs, leaves, lambda node: False, max_buffers=max_buffers, replaces=numbers, **options)
+    plan = build_plan(outputs, leaves, max_buffers=max_buffers, replaces=numbers, **options)
     return plan, leaves
 
 

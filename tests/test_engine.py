@@ -216,3 +216,17 @@ def test_a_flushed_value_keeps_its_history_for_backward() -> None:
     assert float(loss) == 5.0
     loss.backward()
     assert w.grad is not None and w.grad.tolist() == [2.0, 4.0]
+
+
+@pytest.mark.device
+def test_a_value_that_a_pass_would_have_made_is_none_of_the_inputs() -> None:
+    """Sums of few places are compared with an iota by a pass; here a history of gradients keeps one with its value."""
+    w = vg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    places = vg.arange(3, dtype=vg.int32)
+    loss = (w * places).sum()
+    assert float(loss) == 8.0 and places.tolist() == [0, 1, 2]
+    values = np.arange(40, dtype="f4").reshape(20, 2)
+    found = vg.segment_sum(vg.tensor(values), np.arange(20) % 3, 3).numpy()
+    np.testing.assert_array_equal(found, [values[start::3].sum(0) for start in range(3)])
+    loss.backward()
+    assert w.grad is not None and w.grad.tolist() == [0, 1, 2]

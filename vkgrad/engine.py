@@ -300,7 +300,6 @@ def plan_for(
             plan = build_plan(
                 targets,
                 leaves,
-                has_value,
                 max_buffers=target.max_buffers,
                 fuse=config.fuse,
                 replaces=replaces,

@@ -179,9 +179,9 @@ def test_passes_are_asked_until_nothing_changes(weighted: Any) -> None:
 
     op = replace(OPS["weighted"], passes=halved, shape=lambda shapes, **_: (1, 32))
     x = leaf((8, 4), float32)
-    plan = build_plan([b.build(op, x)], [x], lambda node: False, max_buffers=8, width=Width(32, 1, 1024))
+    plan = build_plan([b.build(op, x)], [x], max_buffers=8, width=Width(32, 1, 1024))
     assert [kernel.routine.shapes for kernel in plan.kernels if kernel.routine] == [((1, 32),)]
-    plan = build_plan([b.build(op, x)], [x], lambda node: False, max_buffers=8)
+    plan = build_plan([b.build(op, x)], [x], max_buffers=8)
     assert [kernel.routine.shapes for kernel in plan.kernels if kernel.routine] == [((8, 4),)]
 
 

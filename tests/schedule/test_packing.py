@@ -28,7 +28,7 @@ def convolution(x: Node, w: Node, stride: int = 1, padding: int = 1) -> Node:
 
 
 def planned(targets: list[Node], leaves: list[Node], width: Width = GPU) -> Plan:
-    return build_plan(targets, leaves, lambda node: False, max_buffers=16, width=width)
+    return build_plan(targets, leaves, max_buffers=16, width=width)
 
 
 def copies(plan: Plan) -> int:

@@ -58,7 +58,7 @@ def gradient(
 
 
 def plan_of(target: Node, leaves: Sequence[Node]) -> Plan:
-    return build_plan([target], leaves, lambda node: False, max_buffers=16, width=GPU)
+    return build_plan([target], leaves, max_buffers=16, width=GPU)
 
 
 def values_of(leaves: Sequence[Node]) -> dict[Node, np.ndarray]:

@@ -1,8 +1,8 @@
 """One step taken apart by who is at work: Python, recording, handing over, the device, waiting, reading the loss.
 
 The parts are measured inside the same steps, but for the device's, and add up to them. The core has no hooks for this
-and shall not pay for any: for the time of the measurement, the device's `record` and its recordings' `write` and
-`submit` are wrapped.
+and shall not pay for any: for the time of the measurement, the device's `record` and its recordings' `write`, `submit`
+and `run` are wrapped; where `run` is one native call, its twin that looks at the clock takes its place.
 """
 
 from __future__ import annotations
@@ -66,19 +66,47 @@ class _Spent:
 
         return timed
 
+    def run(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A `run` in Python, in which what is not `submit` is bringing the arguments over."""
+
+        def timed(recording: Any, arrays: Sequence[Any], *before: Any) -> Any:
+            submitted, start = self.us["submit"], perf_counter()
+            returned = method(recording, arrays, *before)
+            self.handed_over = perf_counter()
+            if arrays:
+                self.us["write"] += (self.handed_over - start) * 1e6 - (self.us["submit"] - submitted)
+            return returned
+
+        return timed
+
+    def native_run(self, replay: Any, *arguments: Any) -> int:
+        """Instead of `Replay.run`."""
+        ticket, write_us, submit_us = replay.timed_run(*arguments)
+        self.handed_over = perf_counter()
+        self.us["write"] += write_us if arguments[1:] else 0.0
+        self.us["submit"] += submit_us
+        return int(ticket)
+
 
 @contextmanager
 def _watching(recording: Any) -> Iterator[_Spent]:
-    spent = _Spent()
-    places = {"record": type(recording.device), "write": type(recording), "submit": type(recording)}
-    honest = {name: getattr(owner, name) for name, owner in places.items()}
-    for name, owner in places.items():
-        setattr(owner, name, spent.wrapped(name, honest[name]))
+    spent, owner, replay = _Spent(), type(recording), getattr(recording, "replay", None)
+    calls: list[tuple[Any, str, Callable[..., Any]]] = [
+        (type(recording.device), "record", spent.wrapped("record", type(recording.device).record)),
+        *((owner, name, spent.wrapped(name, getattr(owner, name))) for name in ("write", "submit")),
+    ]
+    if replay is not None:
+        calls.append((type(replay), "run", lambda *arguments: spent.native_run(*arguments)))
+    else:
+        calls.append((owner, "run", spent.run(owner.run)))
+    honest = [(place, name, getattr(place, name)) for place, name, _ in calls]
+    for place, name, call in calls:
+        setattr(place, name, call)
     try:
         yield spent
     finally:
-        for name, owner in places.items():
-            setattr(owner, name, honest[name])
+        for place, name, call in honest:
+            setattr(place, name, call)
 
 
 def decompose(step: Callable[[], Any], read: Callable[[], Any], device_us: float, steps: int) -> Parts:

@@ -92,7 +92,6 @@ def structure(targets: Sequence[Node], has_value: Callable[[Node], bool]) -> tup
 def build_plan(
     targets: Sequence[Node],
     leaves: Sequence[Node],
-    has_value: Callable[[Node], bool],
     *,
     max_buffers: int,
     fuse: bool = True,
@@ -102,13 +101,16 @@ def build_plan(
     stacking: Stacking | None = None,
     beside: Callable[[Kernel], Hashable] | None = None,
 ) -> Plan:
-    """The plan that computes `targets` from `leaves`.
+    """The plan that computes `targets` from `leaves`, which are where their graphs end.
 
     `replaces` maps target numbers to leaf numbers: that target is the leaf's new value, and takes its memory where no
     kernel would read the old value too late. `width` is how much the device wants to do at once (None: no matter);
     `wide` asks for float32 contractions to be added up in float64; `stacking` is what the device says of stacks,
     and kernels of one level for which `beside` gives the same key share a dispatch (but none for which it gives None).
     """
+    # Not the engine's: the passes make nodes that somebody else may have computed, such as an iota, and keep. Its value
+    # is none of the inputs of this plan, which others with equal structure will use without it.
+    has_value = frozenset(leaves).__contains__
     nodes = len(walk(targets, stop=has_value))
     simple = simplify(widen(targets, has_value) if wide else targets, has_value)
     if width is not None:
