@@ -598,8 +598,7 @@ def measure(shapes: Sequence[Shape], rows: Sequence[Any], ready: Callable[[], An
     for shape in shapes:
         target, leaves = shape.node()
         single, whole = (
-            build_plan([target], leaves, max_buffers=device.max_buffers, width=width)
-            for width in (None, device.width)
+            build_plan([target], leaves, max_buffers=device.max_buffers, width=width) for width in (None, device.width)
         )
         (kernel,) = [kernel for kernel in single.kernels if kernel.product]  # there may be copies too
         own = [row for row in rows if row.applies(kernel, device.limits)]

@@ -1,181 +1,79 @@
 """Random numbers that depend on a key and a position only: the same on every device, in any order, fused or not.
 
 A key is two 32-bit words on the device. Drawing twice with one key gives the same numbers; `split` makes new keys.
-Every draw numbers its elements and encrypts the numbers under the key, so nothing is stored and nothing is uploaded but
-the seed. This module must not know who draws.
+Rejection, where a distribution needs it, has a fixed number of candidates for each element: enough that all of them
+fail less often than once in 10**8 draws, and then the first is taken.
 
-Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011 (Threefry-2x32-20).
+Reparameterised samples (all of `continuous`) have derivatives by their parameters; gamma numbers and what is made of
+them refuse them. This module must not know how anything is drawn.
 """
 
-from __future__ import annotations
+from vkgrad.draws.choosing import choice, permutation
+from vkgrad.draws.continuous import (
+    cauchy,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    lognormal,
+    multivariate_normal,
+    normal,
+    pareto,
+    rayleigh,
+    triangular,
+    truncated_normal,
+    uniform,
+    weibull_min,
+)
+from vkgrad.draws.discrete import bernoulli, binomial, categorical, geometric, poisson, rademacher, randint
+from vkgrad.draws.gammas import beta, chisquare, dirichlet, gamma, loggamma, t
+from vkgrad.draws.keys import (
+    bits,
+    fold_in,
+    generator_state,
+    key,
+    manual_seed,
+    next_key,
+    set_generator_state,
+    split,
+)
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
-
-from vkgrad import engine
-from vkgrad import functions as f
-from vkgrad.errors import DTypeError, ShapeError
-from vkgrad.functions.creation import as_shape, counter
-from vkgrad.ir.dtypes import DType, dtype_of, float32, float64, int32, uint32
-from vkgrad.tensor import Operand, Tensor, apply, lift, tensor
-
-# The second word of the counter says what the numbers are for, so that splitting a key and drawing with it never
-# encrypt the same block.
-_DRAW, _SPLIT, _FOLD = 0, 1, 2
-
-
-def key(seed: int) -> Tensor:
-    """A key from any integer; its low 64 bits count. Shape (2,), uint32."""
-    seed = int(seed)
-    return tensor(np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32))
-
-
-def split(key: Tensor, num: int = 2) -> Tensor:
-    """New keys from a key; do not use the old one again. Shape (num, 2): index or unpack it.
-
-    Example:
-        >>> import vkgrad as vg
-        >>> first, second = vg.random.split(vg.random.key(0))
-        >>> vg.random.uniform(first, (2,)).shape
-        (2,)
-    """
-    return _block(key, counter(num, uint32), _SPLIT)
-
-
-def fold_in(key: Tensor, data: Operand) -> Tensor:
-    """A new key from a key and a number, such as a step or a layer's index."""
-    return _block(key, lift(data).astype(uint32), _FOLD)
-
-
-def _block(key: Tensor, number: Tensor, purpose: int) -> Tensor:
-    words = [_encrypted(key, number, purpose, word) for word in (0, 1)]
-    return f.stack(words, -1)
-
-
-def _encrypted(key: Tensor, number: Tensor, purpose: int, word: int) -> Tensor:
-    if not isinstance(key, Tensor) or key.shape != (2,) or key.dtype is not uint32:
-        got = f"{key.dtype.name}{list(key.shape)}" if isinstance(key, Tensor) else type(key).__name__
-        raise DTypeError(f"random: a key is a uint32 tensor of shape (2,), as random.key makes; got {got}")
-    return apply("threefry", key[0], key[1], number, purpose, word=word)
-
-
-def bits(key: Tensor, shape: int | Sequence[int] = (), word: int = 0) -> Tensor:
-    """32 random bits for each element (uint32); `word` 1 is a second, independent set."""
-    extents = as_shape("random", shape)
-    return _encrypted(key, counter(math.prod(extents), uint32), _DRAW, word).reshape(extents)
-
-
-def uniform(
-    key: Tensor, shape: int | Sequence[int] = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = float32
-) -> Tensor:
-    """Numbers spread evenly over [low, high): as many random bits each as the type holds (24 in float32).
-
-    Where low is not 0, rounding may give `high` itself.
-    """
-    return _fraction(key, shape, _floating("uniform", dtype)) * (high - low) + low
-
-
-def _fraction(key: Tensor, shape: int | Sequence[int], dtype: DType) -> Tensor:
-    """Multiples of 2**-24 (float32; by the type's digits in others) in [0, 1), all equally likely."""
-    if dtype is not float64:
-        digits = {"float16": 11, "bfloat16": 8}.get(dtype.name, 24)
-        return ((bits(key, shape) >> (32 - digits)).astype(float32) * 2.0**-digits).astype(dtype)
-    high, low = (bits(key, shape) >> 5).astype(float64), (bits(key, shape, word=1) >> 6).astype(float64)
-    return (high * 2.0**26 + low) * 2.0**-53
-
-
-def _floating(name: str, dtype: Any) -> DType:
-    kind = dtype_of(dtype)
-    if kind.kind != "f":
-        raise DTypeError(f"random.{name}: makes float types, not {kind.name}")
-    return kind
-
-
-def normal(
-    key: Tensor, shape: int | Sequence[int] = (), mean: Any = 0.0, std: Any = 1.0, dtype: Any = float32
-) -> Tensor:
-    """Normal numbers with that mean and standard deviation, by the inverse of the distribution function."""
-    kind = _floating("normal", dtype)
-    if kind.narrow:
-        return normal(key, shape, mean, std).astype(kind)
-    # Odd multiples of half a step lie strictly inside (-1, 1) and are symmetric, so no element is infinite.
-    half_step = 2.0**-24 if kind is float32 else 2.0**-53
-    centred = _fraction(key, shape, kind) * 2.0 + (half_step - 1.0)
-    return f.erfinv(centred) * (std * math.sqrt(2)) + mean
-
-
-def bernoulli(key: Tensor, p: Operand = 0.5, shape: int | Sequence[int] | None = None) -> Tensor:
-    """A mask that holds with probability `p`; shaped like `p` unless `shape` is given."""
-    return _fraction(key, lift(p).shape if shape is None else shape, float32) < p
-
-
-def randint(key: Tensor, shape: int | Sequence[int], low: int, high: int, dtype: Any = int32) -> Tensor:
-    """Integers from low up to but not including high.
-
-    They are remainders of 32 random bits, so some are more likely than others by at most (high - low) / 2**32.
-
-    Raises: `ShapeError` when there is no integer to choose.
-    """
-    span = high - low
-    if not 0 < span <= 2**32:
-        raise ShapeError(f"random.randint: needs 1 to 2**32 integers to choose from, got low={low} and high={high}")
-    drawn = bits(key, shape)
-    drawn = drawn if span == 2**32 else drawn % span
-    return drawn.astype(dtype) + low
-
-
-def categorical(key: Tensor, logits: Operand, axis: int = -1, shape: Sequence[int] | None = None) -> Tensor:
-    """Indices along `axis`, with the probabilities softmax(logits). `shape` (of the result) may add leading axes."""
-    weights = lift(logits)
-    moved = weights.moveaxis(axis, -1)
-    wanted = moved.shape[:-1] if shape is None else as_shape("random", shape)
-    # The largest of the logits plus Gumbel noise falls on each index with its probability.
-    fraction = f.maximum(_fraction(key, (*wanted, moved.shape[-1]), float32), 2.0**-25)
-    return f.argmax(moved - f.log(-f.log(fraction)), -1)
-
-
-# ---- the generator that nn draws its initial weights from
-_seed: Tensor | None = None
-_drawn: Tensor | None = None
-
-
-def _on_this_device(state: Tensor) -> Tensor:
-    """The generator's state on the device that tensors are made on now, where the sequence goes on."""
-    value = engine.values.get(state._node)
-    return tensor(state.numpy()) if value is not None and value.device is not engine.device() else state
-
-
-def manual_seed(seed: int) -> None:
-    """Start the sequence of keys that `nn` uses for initial weights and dropout."""
-    global _seed, _drawn
-    _seed, _drawn = key(seed), tensor(np.zeros((), np.uint32))
-
-
-def generator_state() -> dict[str, Tensor]:
-    """The state of the sequence that `next_key` draws from: the seed's key, and how many keys were drawn."""
-    if _seed is None or _drawn is None:
-        manual_seed(0)
-    assert _seed is not None and _drawn is not None
-    return {"seed": _seed, "drawn": _drawn}
-
-
-def set_generator_state(state: Mapping[str, Any]) -> None:
-    """Go on with the sequence where `generator_state` was asked."""
-    for name, own in generator_state().items():  # in place: a recorded step that draws keys reads these very tensors
-        own.assign(tensor(np.asarray(state[name], np.uint32)))
-
-
-def next_key() -> Tensor:
-    """The next key of the sequence that `manual_seed` started (seed 0 if nobody did)."""
-    global _seed, _drawn
-    if _seed is None or _drawn is None:
-        manual_seed(0)
-    assert _seed is not None and _drawn is not None
-    _seed, _drawn = _on_this_device(_seed), _on_this_device(_drawn)
-    # The count is a tensor, not a Python number: a recorded step that draws keys counts on when it is replayed.
-    found = fold_in(_seed, _drawn)
-    _drawn.assign(_drawn + 1)
-    return found
+__all__ = [
+    "bernoulli",
+    "beta",
+    "binomial",
+    "bits",
+    "categorical",
+    "cauchy",
+    "chisquare",
+    "choice",
+    "dirichlet",
+    "exponential",
+    "fold_in",
+    "gamma",
+    "generator_state",
+    "geometric",
+    "gumbel",
+    "key",
+    "laplace",
+    "loggamma",
+    "logistic",
+    "lognormal",
+    "manual_seed",
+    "multivariate_normal",
+    "next_key",
+    "normal",
+    "pareto",
+    "permutation",
+    "poisson",
+    "rademacher",
+    "randint",
+    "rayleigh",
+    "set_generator_state",
+    "split",
+    "t",
+    "triangular",
+    "truncated_normal",
+    "uniform",
+    "weibull_min",
+]
