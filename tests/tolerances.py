@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -77,3 +78,29 @@ def distance(found: np.ndarray, expected: np.ndarray, scale: float = 0.0) -> np.
         off = np.abs(found.astype(np.float64) - expected) / one_ulp
     same = (found == rounded) & ~np.isfinite(rounded) | np.isnan(found) & np.isnan(expected)
     return np.where(same, 0.0, np.where(np.isnan(off), np.inf, off))
+
+
+# Graphs of several ops, whose roundings add up: relative to the largest number of a result.
+GRAPHS = {"float64": 1e-12, "float32": 2e-5, "float16": 4e-3, "bfloat16": 4e-2}
+
+
+def differs(found: np.ndarray, expected: np.ndarray, dtype: Any) -> str:
+    """Where two results of a graph differ by more than their type allows, in words; else nothing.
+
+    Integers and masks must be equal; NaN and infinities must be in the same places.
+    """
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        return f"{found.dtype}{found.shape} is not {expected.dtype}{expected.shape}"
+    if dtype.kind != "f":
+        wrong = found != expected
+    else:
+        finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
+        scale = GRAPHS[dtype.name] * max(float(finite.max(initial=0.0)), 1.0)
+        with np.errstate(invalid="ignore"):
+            wrong = ~((found == expected) | (np.abs(found.astype(np.float64) - expected) <= scale))
+        wrong &= ~(np.isnan(found) & np.isnan(expected))
+    if not wrong.any():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return f"{found[at]} is not {expected[at]} at {at}, and {int(wrong.sum())} differ"

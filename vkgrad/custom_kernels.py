@@ -14,7 +14,7 @@ from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, Geometry, Shape, _Statement
 from vkgrad.ops.families import routine
-from vkgrad.ops.samples import uniform
+from vkgrad.ops.samples import alike, uniform
 from vkgrad.tensor import Tensor, derived, lift
 
 __all__ = ["Geometry", "custom_kernel"]
@@ -53,7 +53,7 @@ def custom_kernel(
     rule = grad if isinstance(grad, _Statement) else partial(_on_tensors, grad)
     op = routine(
         name, template=template, geometry=geometry, shape=shape, dtype=dtype, numpy=numpy, grad=rule, arity=arity,
-        batched=batched, samples=uniform(-2, 2), doc="written by a user",
+        batched=batched, samples=uniform(-2, 2).on(*alike(arity)), doc="written by a user",
     )  # fmt: skip
 
     def call(*operands: Any, **attributes: Any) -> Tensor:

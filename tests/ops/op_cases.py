@@ -6,19 +6,17 @@ from typing import Any
 
 from vkgrad import ops  # noqa: F401  fills OPS
 from vkgrad.errors import DTypeError
-from vkgrad.ir.dtypes import DTYPES, DType
+from vkgrad.ir.dtypes import DType
 from vkgrad.ir.op import OPS, Family, Op
 
 ELEMENTWISE = [op for op in OPS.values() if op.family is Family.ELEMENTWISE]
 ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
-    "polygamma": [{"order": 1}, {"order": 2}, {"order": 3}],
-    "threefry": [{"word": 0}, {"word": 1}],
-    "cast": [{"type": name} for name in DTYPES],
+    op.name: [dict(case.attributes) for case in op.samples.cases if not any(case.shapes)] for op in ELEMENTWISE
 }
 
 
 def operand_dtypes(op: Op, dtype: DType) -> list[DType]:
-    return [DTYPES["bool"], dtype, dtype] if op.name == "where" else [dtype] * op.arity
+    return op.samples.dtypes(op.arity, dtype)
 
 
 def takes(op: Op, dtype: DType) -> bool:

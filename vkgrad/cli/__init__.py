@@ -1,5 +1,5 @@
 """The command line, `python -m vkgrad`: what is here (`info`), whether it works (`doctor`), what is kept (`cache`),
-how fast it is (`bench`).
+where it runs (`residency`), how fast it is (`bench`).
 
 Each subcommand is a function from parsed arguments to an exit status. This folder prints; it must hold no knowledge
 that the library needs, so nothing imports it.
@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from vkgrad.cli import bench, caches, doctor, info
+from vkgrad.cli import bench, caches, doctor, info, residency
 from vkgrad.cli.versions import version_of
 from vkgrad.errors import VkgradError
 
@@ -34,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser("cache", help="show or clear what is kept on disk between processes")
     one.add_argument("action", nargs="?", choices=("show", "clear"), default="show")
     one.set_defaults(run=caches.run)
+    residency.add_to(commands)
     bench.add_to(commands)
     return top
 

@@ -23,7 +23,7 @@ from vkgrad.codegen.convolution import (
     tiles_of,
 )
 from vkgrad.codegen.expressions import closure
-from vkgrad.ir.dtypes import DType, float32
+from vkgrad.ir.dtypes import DType, float32, int64, uint64
 from vkgrad.ir.layout import Layout
 from vkgrad.schedule.kernel import Compute, Kernel, Load
 
@@ -209,7 +209,9 @@ def _software_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
     that: only products with enough work get it. One workgroup alone leaves cores idle.
     """
     b, m, n, k = mnk(kernel)
-    lanes, unroll, least_k = limits.subgroup if limits.broadcast else 8, min(k, 2), 1
+    # Broadcasting 64-bit integers takes a feature of its own, which few devices have.
+    broadcast = limits.broadcast and _product_dtype(kernel) not in (int64, uint64)
+    lanes, unroll, least_k = limits.subgroup if broadcast else 8, min(k, 2), 1
     while _ceil(k, least_k * unroll) > MOST_TRIPS - 1024:
         least_k *= 2
     work = b * m * n * k
@@ -224,7 +226,7 @@ def _software_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
                 continue
             lanes_m, lanes_n = (lanes if side == "m" else 1), (lanes if side == "n" else 1)
             groups = b * _ceil(m, tm * lanes_m) * _ceil(n, tn * lanes_n)
-            moved = tm + tn + (_ceil(common, lanes) if limits.broadcast and side != "k" else 0)
+            moved = tm + tn + (_ceil(common, lanes) if broadcast and side != "k" else 0)
             steps = _ceil(k, lanes) if side == "k" else k
             finish = 200 + 20 * (tm + tn) + (45 if side == "k" else 20) * tm * tn
             yield max(groups, 2) * (steps * (10 + 3 * moved + tm * tn) + finish), side, tm, tn
@@ -233,7 +235,7 @@ def _software_tile(kernel: Kernel, limits: Limits) -> dict[str, Any]:
     return {
         "tm": tm, "tn": tn, "lanes_m": lanes if side == "m" else 1, "lanes_n": lanes if side == "n" else 1,
         "lanes_k": max(lanes, least_k) if side == "k" else least_k, "unroll": unroll,
-        "broadcast": {"m": "right", "n": "left", "k": ""}[side] if limits.broadcast else "", "k_fastest": False,
+        "broadcast": {"m": "right", "n": "left", "k": ""}[side] if broadcast else "", "k_fastest": False,
         "nested": False,
     }  # fmt: skip
 

@@ -155,5 +155,7 @@ OPS: dict[str, Op] = {}
 def register(op: Op) -> Op:
     if op.name in OPS:
         raise TypeError(f"op {op.name!r} is registered twice")
+    if not op.samples.cases and op.family is not Family.LEAF:
+        raise TypeError(f"op {op.name!r} ({op.family.value}) must state the cases that tests look at: samples.on(...)")
     OPS[op.name] = op
     return op

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import DType, dtype_of, float32, float64, integer_range
+from vkgrad.ir.dtypes import DTYPES, DType, dtype_of, float32, float64, integer_range
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import ZERO
 from vkgrad.ops.families import Taking, casting, choosing, elementwise, floating, in_order, numeric
 from vkgrad.ops.narrow import narrowed
-from vkgrad.ops.samples import edges, inf, nan, uniform
+from vkgrad.ops.samples import alike, edges, inf, nan, uniform
 
 SPECIAL = edges(0.0, -0.0, 1.0, -1.0, inf, -inf, nan)
 
@@ -179,7 +179,8 @@ elementwise(
 elementwise(
     "where", arity=3, dtype=choosing, numpy=np.where, glsl="({x} ? {y} : {z})",
     grad=lambda g, out, mask, x, y: (ZERO, b.apply("where", mask, g, 0), b.apply("where", mask, 0, g)),
-    samples=uniform(0, 1, (-4, 4), (-4, 4)) + SPECIAL, doc="x where the mask holds, else y.",
+    samples=(uniform(0, 1, (-4, 4), (-4, 4)) + SPECIAL).typed("bool", None, None),
+    doc="x where the mask holds, else y.",
 )  # fmt: skip
 
 
@@ -223,7 +224,8 @@ def _cast_grad(g: Node, out: Node, x: Node, *, type: str) -> tuple:
 
 
 elementwise(
-    "cast", dtype=casting, numpy=_numpy_cast, grad=_cast_grad, samples=uniform(-9, 9) + SPECIAL + edges(3e9, -3e9),
+    "cast", dtype=casting, numpy=_numpy_cast, grad=_cast_grad,
+    samples=(uniform(-9, 9) + SPECIAL + edges(3e9, -3e9)).on(*alike(1, *({"type": name} for name in DTYPES))),
     glsl={"f": "cast_{name}({x})", "i": "{type}({x})", "u": "{type}({x})", "b": "{type}({x})"},
     doc="Floats lose their fraction; outside the integer's range they stop at its end, and NaN becomes 0. "
         "Integers wrap. As a mask, everything but 0 holds.",

@@ -16,7 +16,7 @@ from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Family, Op, Shape, register
 from vkgrad.ops.families import numeric
-from vkgrad.ops.samples import uniform
+from vkgrad.ops.samples import case, uniform
 
 Labels = tuple[int, ...]
 
@@ -60,6 +60,12 @@ register(
             contract(g, y, out, right, left),
             contract(g, x, out, left, right),
         ),
-        samples=uniform(-2, 2), doc="sum of products over shared labels",
+        samples=uniform(-2, 2).on(
+            case((2, 3), (3, 2), left=(0, 1), right=(1, 2), out=(0, 2)),
+            case((2, 2, 2), (1, 2, 2), left=(1, 0, 3), right=(2, 1, 0), out=(3, 0, 2)),
+            case((3,), (3,), left=(0,), right=(0,), out=()),
+            case((), (), left=(), right=(), out=()),
+            case((2, 0), (0, 2), left=(0, 1), right=(1, 2), out=(0, 2)),
+        ), doc="sum of products over shared labels",
     )
 )  # fmt: skip

@@ -26,9 +26,9 @@ from vkgrad.ir.dtypes import DType
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, DeviceLimits, Geometry, HostRule, Shape
 from vkgrad.ops.contraction import contract
-from vkgrad.ops.families import floating, routine
+from vkgrad.ops.families import routine, wide
 from vkgrad.ops.indexed import gather
-from vkgrad.ops.samples import uniform
+from vkgrad.ops.samples import case, uniform
 from vkgrad.ops.sorting import argsort, inverse
 from vkgrad.ops.views import pad, permute, slice_
 
@@ -149,6 +149,23 @@ def _each_matrix(meaning: Callable) -> Callable:
     return whole
 
 
+def _definite(a: np.ndarray) -> list[np.ndarray]:
+    return [a @ a.swapaxes(-1, -2) + np.eye(a.shape[-1], dtype=a.dtype)]
+
+
+def _well_posed(a: np.ndarray, y: np.ndarray, **_: Any) -> list[np.ndarray]:
+    return [a + 4 * np.eye(a.shape[-1], dtype=a.dtype), y]
+
+
+_DEFINITE = uniform(-2, 2).making(_definite).on(case((2, 3, 3)), case((4, 4)), case((0, 3, 3)))
+_TRIANGULAR = uniform(-1, 1).making(_well_posed).on(
+    *(case((2, 3, 3), (2, 3, 2), lower=lower, unit=unit) for lower in (True, False) for unit in (True, False)),
+    case((0, 3, 3), (0, 3, 2), lower=True, unit=False),
+)  # fmt: skip
+_SQUARE = uniform(-2, 2).on(case((2, 3, 3)), case((4, 4)), case((0, 3, 3)))
+_TALL = _SQUARE.on(case((4, 3)))
+
+
 # ---- Cholesky
 def cholesky(a: Node) -> Node:
     """Lower L with L L^T = a, from the lower triangle of a; NaN where a is not positive definite."""
@@ -210,7 +227,7 @@ def _nan(dtype: DType) -> str:
 
 routine(
     "cholesky", template="linalg_cholesky.comp.j2", geometry=_cholesky_geometry, shape=_square("cholesky"),
-    dtype=floating("cholesky"), numpy=_each_matrix(_cholesky_of), grad=_cholesky_grad, samples=uniform(-2, 2),
+    dtype=wide("cholesky"), numpy=_each_matrix(_cholesky_of), grad=_cholesky_grad, samples=_DEFINITE,
     passes=_cholesky_passes, batched=True, doc="the lower triangular L with L L^T = x",
 )  # fmt: skip
 
@@ -277,8 +294,8 @@ def _substitute_geometry(
 
 routine(
     "substitute", arity=2, template="linalg_substitution.comp.j2", geometry=_substitute_geometry,
-    shape=_substitute_shape, dtype=floating("substitute"), numpy=_each_matrix(_substitute_of), grad=_substitute_grad,
-    samples=uniform(-2, 2), passes=_substitute_passes, batched=True, doc="the solution of a triangular system",
+    shape=_substitute_shape, dtype=wide("substitute"), numpy=_each_matrix(_substitute_of), grad=_substitute_grad,
+    samples=_TRIANGULAR, passes=_substitute_passes, batched=True, doc="the solution of a triangular system",
 )  # fmt: skip
 
 
@@ -367,8 +384,8 @@ def _lu_shape(shapes: Sequence[Shape]) -> Shape:
 
 
 routine(
-    "lu", template="linalg_lu.comp.j2", geometry=_panel_geometry, shape=_lu_shape, dtype=floating("lu"),
-    numpy=_each_matrix(_lu_of), grad=_lu_grad, samples=uniform(-2, 2), passes=_lu_passes,
+    "lu", template="linalg_lu.comp.j2", geometry=_panel_geometry, shape=_lu_shape, dtype=wide("lu"),
+    numpy=_each_matrix(_lu_of), grad=_lu_grad, samples=_SQUARE, passes=_lu_passes,
     batched=True, doc="LU with row exchanges, packed",
 )  # fmt: skip
 
@@ -479,14 +496,14 @@ def _composed(shapes: Sequence[Shape], dtypes: Dtypes, limits: DeviceLimits, **_
 
 routine(
     "householder", template="linalg_householder.comp.j2", geometry=_householder_geometry, shape=_householder_shape,
-    dtype=floating("householder"), numpy=_each_matrix(_householder_of), grad=NOT_DIFFERENTIABLE,
-    samples=uniform(-2, 2), batched=True, 
+    dtype=wide("householder"), numpy=_each_matrix(_householder_of), grad=NOT_DIFFERENTIABLE,
+    samples=_TALL, batched=True, 
     doc="reflections that make a matrix upper triangular, below it; the last row scales them",
 )  # fmt: skip
 
 routine(
-    "qr", template="linalg_householder.comp.j2", geometry=_composed, shape=_qr_shape, dtype=floating("qr"),
-    numpy=_each_matrix(_qr_of), grad=_qr_grad, samples=uniform(-2, 2), passes=_qr_passes,
+    "qr", template="linalg_householder.comp.j2", geometry=_composed, shape=_qr_shape, dtype=wide("qr"),
+    numpy=_each_matrix(_qr_of), grad=_qr_grad, samples=_TALL, passes=_qr_passes,
     batched=True, doc="an orthonormal basis and the triangular coordinates in it, packed",
 )  # fmt: skip
 
@@ -536,8 +553,9 @@ def _sweep_shape(shapes: Sequence[Shape]) -> Shape:
 
 routine(
     "jacobi_sweep", template="linalg_jacobi.comp.j2", geometry=_sweep_geometry, shape=_sweep_shape,
-    dtype=floating("jacobi_sweep"), numpy=_each_matrix(_sweep_of), grad=NOT_DIFFERENTIABLE, samples=uniform(-2, 2),
-    batched=True, doc="rows turned in pairs until their first n numbers are nearly orthogonal",
+    dtype=wide("jacobi_sweep"), numpy=_each_matrix(_sweep_of), grad=NOT_DIFFERENTIABLE, batched=True,
+    samples=uniform(-2, 2).on(case((2, 3, 6)), case((4, 8)), case((0, 3, 6))),
+    doc="rows turned in pairs until their first n numbers are nearly orthogonal",
 )  # fmt: skip
 
 
@@ -636,8 +654,8 @@ def _svd_shape(shapes: Sequence[Shape]) -> Shape:
 
 
 routine(
-    "svd", template="linalg_jacobi.comp.j2", geometry=_composed, shape=_svd_shape, dtype=floating("svd"),
-    numpy=_each_matrix(_svd_of), grad=_svd_grad, samples=uniform(-2, 2), passes=_svd_passes,
+    "svd", template="linalg_jacobi.comp.j2", geometry=_composed, shape=_svd_shape, dtype=wide("svd"),
+    numpy=_each_matrix(_svd_of), grad=_svd_grad, samples=_TALL, passes=_svd_passes,
     batched=True, host_rule=HOSTED, doc="singular values and vectors, packed",
 )  # fmt: skip
 
@@ -690,7 +708,7 @@ def _eigh_shape(shapes: Sequence[Shape]) -> Shape:
 
 
 routine(
-    "eigh", template="linalg_jacobi.comp.j2", geometry=_composed, shape=_eigh_shape, dtype=floating("eigh"),
-    numpy=_each_matrix(_eigh_of), grad=_eigh_grad, samples=uniform(-2, 2), passes=_eigh_passes,
+    "eigh", template="linalg_jacobi.comp.j2", geometry=_composed, shape=_eigh_shape, dtype=wide("eigh"),
+    numpy=_each_matrix(_eigh_of), grad=_eigh_grad, samples=_DEFINITE, passes=_eigh_passes,
     batched=True, host_rule=HOSTED, doc="eigenvalues and eigenvectors of symmetric matrices, packed",
 )  # fmt: skip

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from vkgrad.errors import DTypeError, ShapeError
-from vkgrad.ir.dtypes import ANY, FLOATING, INTEGRAL, NUMERIC, DType, bool_, dtype_of
+from vkgrad.ir.dtypes import ANY, FLOATING, INTEGRAL, NUMERIC, DType, bool_, dtype_of, float32, float64
 from vkgrad.ir.op import Family, Geometry, GradRule, HostRule, Op, Shape, _Statement, register
-from vkgrad.ops.samples import Samples
+from vkgrad.ops.samples import Case, Samples, alike, case
 
 DTypeRule = Callable[..., DType]
 
@@ -45,6 +45,7 @@ class Taking:
 
 
 floating = Taking(FLOATING)
+wide = Taking((float32, float64))  # what factorisations need at least
 integral = Taking(INTEGRAL)
 numeric = Taking(NUMERIC)
 bits = Taking((*INTEGRAL, bool_))
@@ -105,6 +106,7 @@ def elementwise(
     """
     rule = dtype(name) if isinstance(dtype, Taking) else dtype
     meaning = quiet(numpy)
+    samples = samples if samples.cases else samples.on(*alike(arity))
     return register(
         Op(
             name=name, family=Family.ELEMENTWISE, arity=arity, shape=same_shape(name), dtype=rule, numpy=meaning,
@@ -137,15 +139,22 @@ def reduction(
     combine: str | Mapping[str, str],
     grad: GradRule | _Statement,
     samples: Samples,
+    attributes: Sequence[Mapping[str, Any]] = ({},),
     doc: str = "",
 ) -> Op:
     """An op that joins the elements along `axes` into one; the reduced axes stay, with extent 1.
 
     Keeping them makes `sum` and `expand` each other's gradient with no shape code. `numpy(x, axis=, keepdims=)`.
+    `attributes` are those that it takes beside `axes`.
     """
 
     def shape(shapes: Sequence[Shape], *, axes: Sequence[int], **_: Any) -> Shape:
         return tuple(1 if axis in axes else extent for axis, extent in enumerate(shapes[0]))
+
+    places: tuple[tuple[Shape, tuple[int, ...]], ...] = (
+        ((2, 3, 4), (1,)), ((2, 3, 4), (0, 2)), ((3, 4), ()), ((), ()), ((0, 3), (0,)), ((2, 0), (0,)),
+    )  # fmt: skip
+    samples = samples.on(*(case(at, axes=axes, **given) for given in attributes for at, axes in places))
 
     def meaning(x: Any, *, axes: Sequence[int], **_: Any) -> Any:
         return numpy(x, axis=tuple(axes), keepdims=True)
@@ -165,13 +174,14 @@ def view(
     numpy: Callable,
     layout: Callable,
     grad: GradRule | _Statement,
+    cases: Sequence[Case],
     doc: str = "",
 ) -> Op:
     """An op that only changes where elements are looked up; it never runs."""
     return register(
         Op(
             name=name, family=Family.VIEW, arity=1, shape=shape, dtype=lambda dtypes, **_: dtypes[0], numpy=numpy,
-            layout=layout, grad=grad, samples=Samples(), doc=doc,
+            layout=layout, grad=grad, samples=Samples().on(*cases), doc=doc,
         )
     )  # fmt: skip
 

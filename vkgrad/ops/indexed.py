@@ -23,8 +23,9 @@ from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, Family, Op, Shape, register
 from vkgrad.ops.arithmetic import guarded_product
 from vkgrad.ops.families import routine
-from vkgrad.ops.samples import uniform
+from vkgrad.ops.samples import case, uniform
 from vkgrad.ops.scattering import (
+    JOINS,
     STAGED,
     identity,
     scatter_geometry,
@@ -54,6 +55,12 @@ def _dtype(dtypes: Sequence[DType], **_: Any) -> DType:
     if dtypes[1].kind not in "iu":
         raise DTypeError(f"gather: the index must be an integer tensor, got {dtypes[1].name}")
     return dtypes[0]
+
+
+def _sent_dtype(dtypes: Sequence[DType], **_: Any) -> DType:
+    if dtypes[0].narrow or dtypes[0].kind == "b":
+        raise DTypeError(f"scatter: takes numbers of at least 32 bits, got {dtypes[0].name}")
+    return _dtype(dtypes)
 
 
 def gather(x: Node, index: Node, axis: int) -> Node:
@@ -116,7 +123,11 @@ def _within_rows(index: Node, rows: int, n: int) -> Node:
 register(
     Op(
         name="gather", family=Family.INDEXED, arity=2, shape=_shape, dtype=_dtype, numpy=_numpy_gather,
-        grad=_gather_grad, samples=uniform(-2, 2), doc="slices at given positions",
+        grad=_gather_grad, doc="slices at given positions",
+        samples=uniform(-2, 2, (0, 2)).typed(None, "int32").on(
+            case((4, 3), (5,), axis=0), case((2, 3, 2), (2, 2), axis=1), case((3,), (), axis=0),
+            case((3, 0), (2,), axis=0), case((3, 2), (0,), axis=0),
+        ),
     )
 )  # fmt: skip
 
@@ -194,6 +205,8 @@ def _scatter_passes(node: Node, width: Any) -> Node:
     rows, software = prod(lead), width.lanes == 1
     if node.attributes["chunk"]:
         return node
+    if not m:  # nothing is sent
+        return b.constant(identity(join, node.dtype), node.dtype, node.shape)
     if m <= FEW or rows * m * extent * c <= (SOFTWARE_SMALL if software else SMALL):
         return _by_looking(values, index, extent, join)
     chunk = _software_chunk(rows, m, extent, c) if software else _gpu_chunk(rows, m, extent, c, values.dtype)
@@ -242,13 +255,29 @@ def _by_sorting(values: Node, place: Node, extent: int, join: str) -> Node:
     return b.build("segments", values, order, bounds, b.reshape(blocks, (m // block, c)), join=join, block=block)
 
 
+def _runs(values: Any, order: Any, bounds: Any, blocks: Any, *, join: str, block: int) -> list[Any]:
+    """Operands of `segments` that belong together: any order, runs that cover it, and its whole blocks joined."""
+    order = np.argsort(order, kind="stable").astype(np.int32)
+    bounds = np.linspace(0, len(order), len(bounds)).astype(np.int32)
+    whole = values[order][: len(blocks) * block].reshape(len(blocks), block, -1)
+    return [values, order, bounds, getattr(np, JOINS[join]).reduce(whole, axis=1, dtype=values.dtype)]
+
+
 routine(
     "scatter", template="scatter.comp.j2", geometry=scatter_geometry, shape=scatter_shape, arity=2,
-    dtype=_dtype, numpy=scatter_meaning, grad=_scatter_grad, passes=_scatter_passes, batched=True,
-    samples=uniform(0.5, 1.5), doc="What is sent to each place, joined (sum, prod, max, min), in a fixed order.",
+    dtype=_sent_dtype, numpy=scatter_meaning, grad=_scatter_grad, passes=_scatter_passes, batched=True,
+    samples=uniform(0.5, 1.5, (0, 3)).typed(None, "int32").on(
+        *(case((12, 2), (12,), extent=4, join=join, chunk=0) for join in JOINS),
+        *(case((2, 8, 1), (2, 8), extent=2, join=join, chunk=0) for join in ("sum", "max")),
+        case((0, 2), (0,), extent=4, join="sum", chunk=0),
+    ),
+    doc="What is sent to each place, joined (sum, prod, max, min), in a fixed order.",
 )  # fmt: skip
 routine(
     "segments", template="segments.comp.j2", geometry=segments_geometry, arity=4, numpy=segments_meaning,
-    shape=lambda shapes, **_: (shapes[2][0] - 1, shapes[0][1]), dtype=lambda dtypes, **_: dtypes[0],
-    grad=NOT_DIFFERENTIABLE, samples=uniform(-2, 2), doc="A step of a long `scatter`: sorted values joined by runs.",
+    shape=lambda shapes, **_: (shapes[2][0] - 1, shapes[0][1]), dtype=_sent_dtype,
+    grad=NOT_DIFFERENTIABLE, samples=uniform(-2, 2).typed(None, "int32", "int32", None).making(_runs).on(
+        *(case((9, 2), (9,), (5,), (4, 2), join=join, block=2) for join in JOINS)
+    ),
+    doc="A step of a long `scatter`: sorted values joined by runs.",
 )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from vkgrad.ir.dtypes import uint32
 from vkgrad.ir.op import NOT_DIFFERENTIABLE
 from vkgrad.ops.families import Taking, elementwise
-from vkgrad.ops.samples import integers
+from vkgrad.ops.samples import alike, integers
 
 _ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 _PARITY = 0x1BD11BDA  # makes an all-zero key harmless
@@ -36,6 +36,7 @@ def threefry2x32(key: tuple[Any, Any], counter: tuple[Any, Any]) -> tuple[Any, A
 elementwise(
     "threefry", arity=4, dtype=Taking((uint32,)),
     numpy=lambda key0, key1, counter0, counter1, *, word: threefry2x32((key0, key1), (counter0, counter1))[word],
-    glsl="threefry2x32(uvec2({x}, {y}), uvec2({z}, {w}))[{word}]", grad=NOT_DIFFERENTIABLE, samples=integers(0, 1000),
+    glsl="threefry2x32(uvec2({x}, {y}), uvec2({z}, {w}))[{word}]", grad=NOT_DIFFERENTIABLE,
+    samples=integers(0, 1000).on(*alike(4, {"word": 0}, {"word": 1})),
     doc="Word 0 or 1 of Threefry-2x32 of (key0, key1, counter0, counter1).",
 )  # fmt: skip

@@ -79,6 +79,8 @@ def _prod_grad(g: Node, out: Node, x: Node, *, axes: Sequence[int]) -> tuple:
     return (g * back,)
 
 
+_TIES = ({"ties": "share"}, {"ties": "first"})
+
 reduction(
     "sum", dtype=numeric, numpy=lambda x, axis, keepdims: np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype),
     init=lambda dtype: 0, combine="{x} + {y}", samples=uniform(-2, 2) + edges(0.0, nan, inf),
@@ -92,14 +94,14 @@ reduction(
     "max", dtype=numeric,
     numpy=lambda x, axis, keepdims: np.max(x, axis=axis, keepdims=keepdims, initial=_lowest(dtype_of(x.dtype))),
     init=_lowest, combine={"f": "nan_max({x}, {y})", "i": "max({x}, {y})", "u": "max({x}, {y})"},
-    samples=uniform(-4, 4) + edges(0.0, nan, inf, -inf), grad=_extreme_grad,
+    samples=uniform(-4, 4) + edges(0.0, nan, inf, -inf), grad=_extreme_grad, attributes=_TIES,
     doc="The largest element; NaN if there is one. `ties` says who gets the gradient: all (share) or the first.",
 )  # fmt: skip
 reduction(
     "min", dtype=numeric,
     numpy=lambda x, axis, keepdims: np.min(x, axis=axis, keepdims=keepdims, initial=_highest(dtype_of(x.dtype))),
     init=_highest, combine={"f": "nan_min({x}, {y})", "i": "min({x}, {y})", "u": "min({x}, {y})"},
-    samples=uniform(-4, 4) + edges(0.0, nan, inf, -inf), grad=_extreme_grad,
+    samples=uniform(-4, 4) + edges(0.0, nan, inf, -inf), grad=_extreme_grad, attributes=_TIES,
     doc="The smallest element; NaN if there is one. `ties` says who gets the gradient: all (share) or the first.",
 )  # fmt: skip
 reduction(

@@ -21,7 +21,7 @@ from vkgrad.ir.op import DeviceLimits, Geometry, Shape
 from vkgrad.ops.arithmetic import guarded_product
 from vkgrad.ops.families import routine
 from vkgrad.ops.indexed import gather, scatter
-from vkgrad.ops.samples import edges, nan, uniform
+from vkgrad.ops.samples import case, edges, nan, uniform
 from vkgrad.ops.scattering import JOINS, identity, join_glsl
 from vkgrad.ops.views import pad, permute, slice_
 
@@ -247,11 +247,19 @@ def _same(shapes: Sequence[Shape], **_: Any) -> Shape:
 
 routine(
     "scan", template="scan.comp.j2", geometry=_geometry, shape=_same, dtype=_taking("scan", NUMERIC),
-    numpy=_numpy_scan, grad=_scan_grad, passes=_scan_passes, batched=True, samples=uniform(-2, 2) + edges(0.0, nan),
+    numpy=_numpy_scan, grad=_scan_grad, passes=_scan_passes, batched=True,
+    samples=(uniform(-2, 2) + edges(0.0, nan)).on(
+        *(case((2, 5, 3), join=join, reverse=back, chunk=0) for join in JOINS for back in (False, True)),
+        case((0, 4, 2), join="sum", reverse=False, chunk=0), case((2, 0, 3), join="sum", reverse=False, chunk=0),
+    ),
     doc="Running sum, prod, max or min along the last axis but one. Of equal extremes the latest gets the gradient.",
 )  # fmt: skip
 routine(
     "linear_scan", template="scan.comp.j2", geometry=_geometry, shape=_same, dtype=_taking("linear_scan", FLOATING),
-    numpy=_numpy_linear, grad=_linear_grad, passes=_linear_passes, batched=True, arity=2, samples=uniform(-1, 1),
+    numpy=_numpy_linear, grad=_linear_grad, passes=_linear_passes, batched=True, arity=2,
+    samples=uniform(-1, 1).on(
+        *(case((2, 5, 3), (2, 5, 3), reverse=back, chunk=0) for back in (False, True)),
+        case((0, 4, 2), (0, 4, 2), reverse=False, chunk=0),
+    ),
     doc="h[i] = a[i] h[i-1] + b[i] along the last axis but one.",
 )  # fmt: skip

@@ -18,8 +18,8 @@ from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, int32
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, DeviceLimits, Geometry, Shape
-from vkgrad.ops.families import routine
-from vkgrad.ops.samples import edges, inf, integers, nan, uniform
+from vkgrad.ops.families import integral, routine
+from vkgrad.ops.samples import Case, case, edges, inf, integers, nan, uniform
 
 # A block is sorted by one invocation on a software driver, by a workgroup in shared memory elsewhere: every device has
 # so many bytes of that, for keys and their positions.
@@ -162,28 +162,54 @@ def _alike(dtypes: Sequence[DType], **_: Any) -> DType:
 
 _ANY = uniform(-2, 2) + edges(0.0, nan, inf, -inf)
 
+
+def _some(**attributes: Any) -> list[Case]:
+    return [case(at, descending=down, **attributes) for down in (False, True) for at in ((2, 9), (7,), (0, 3), (2, 0))]
+
+
+def _in_runs(x: Any, order: Any, *, run: int, descending: bool) -> list[Any]:
+    return [x, _numpy_blocks(x, size=run, descending=descending)]
+
+
+def _an_order(x: Any) -> list[Any]:
+    return [np.argsort(x, axis=-1, kind="stable").astype(x.dtype)]
+
+
+def _ascending(ordered: Any, values: Any, **_: Any) -> list[Any]:
+    return [np.sort(ordered, axis=-1), values]
+
+
 routine(
     "argsort", template="sort_blocks.comp.j2", geometry=_sort_blocks, shape=_positions, dtype=_as_int32,
-    numpy=lambda x, *, descending: order_of(x, descending), passes=_sort_passes, grad=NOT_DIFFERENTIABLE, samples=_ANY,
+    numpy=lambda x, *, descending: order_of(x, descending), passes=_sort_passes, grad=NOT_DIFFERENTIABLE,
+    samples=_ANY.on(*_some()),
     batched=True, doc="Where each element of the sorted last axis is. Stable; NaN comes last.",
 )  # fmt: skip
 routine(
     "sort_blocks", template="sort_blocks.comp.j2", geometry=_sort_blocks, shape=_positions, dtype=_as_int32,
-    numpy=_numpy_blocks, grad=NOT_DIFFERENTIABLE, samples=_ANY, batched=True,
+    numpy=_numpy_blocks, grad=NOT_DIFFERENTIABLE, samples=_ANY.on(*_some(size=4)), batched=True,
     doc="The same for every block of `size` elements: the first step of a long `argsort`.",
 )  # fmt: skip
 routine(
     "sort_merge", template="sort_merge.comp.j2", geometry=_merge, shape=_positions, dtype=_as_int32, arity=2,
-    numpy=_numpy_merge, grad=NOT_DIFFERENTIABLE, samples=_ANY, batched=True,
-    doc="Every two neighbouring sorted runs made one: the other steps.",
+    numpy=_numpy_merge, grad=NOT_DIFFERENTIABLE, batched=True,
+    samples=_ANY.typed(None, "int32").making(_in_runs).on(
+        *(case((2, 70), (2, 70), run=SOFTWARE_BLOCK, descending=down) for down in (False, True)),
+        case((0, 40), (0, 40), run=SOFTWARE_BLOCK, descending=False),
+    ),
+    doc="Every two neighbouring sorted runs, of whole blocks, made one: the other steps.",
 )  # fmt: skip
 routine(
     "searchsorted", template="searchsorted.comp.j2", geometry=_one_each, dtype=_alike, arity=2,
-    shape=lambda shapes, **_: shapes[1], numpy=_numpy_search, grad=NOT_DIFFERENTIABLE, samples=_ANY, batched=True,
+    shape=lambda shapes, **_: shapes[1], numpy=_numpy_search, grad=NOT_DIFFERENTIABLE, batched=True,
+    samples=_ANY.making(_ascending).on(
+        *(case((2, 5), (2, 4), right=right) for right in (False, True)), case((0, 5), (0, 4), right=False),
+    ),
     doc="How many elements of a sorted last axis come before each value.",
 )  # fmt: skip
 routine(
-    "inverse", template="inverse.comp.j2", geometry=_one_each, shape=_positions, dtype=lambda dtypes, **_: dtypes[0],
-    numpy=_numpy_inverse, grad=NOT_DIFFERENTIABLE, samples=integers(0, 0), batched=True,
+    "inverse", template="inverse.comp.j2", geometry=_one_each, shape=_positions, dtype=integral("inverse"),
+    numpy=_numpy_inverse, grad=NOT_DIFFERENTIABLE, batched=True,
+    samples=integers(0, 9).making(_an_order).on(case((2, 5)), case((4,)), case((0, 3))),
     doc="The permutation that undoes one.",
 )  # fmt: skip

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from vkgrad.ir.dtypes import DType, dtype_of
+from vkgrad.ir.dtypes import DTYPES, DType, dtype_of
 from vkgrad.ir.node import Node, Signature, node_of, signature_of
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, ZERO, Family, Op, Shape, register
-from vkgrad.ops.samples import Samples
+from vkgrad.ops.samples import Samples, case
 
 
 def _unreachable(*_: Any, **__: Any) -> Any:
@@ -40,7 +40,7 @@ CONSTANT = register(
         shape=lambda shapes, **_: (),
         dtype=lambda dtypes, *, value, type: dtype_of(type),
         numpy=lambda *, value, type: np.asarray(value, dtype_of(type).numpy),
-        grad=ZERO, samples=Samples(), doc="A literal.",
+        grad=ZERO, samples=Samples().on(*(case(value=1, type=name) for name in DTYPES)), doc="A literal.",
     )
 )  # fmt: skip
 
@@ -50,7 +50,7 @@ IOTA = register(
         shape=lambda shapes, *, extent: (extent,),
         dtype=lambda dtypes, *, extent: dtype_of("int32"),
         numpy=lambda *, extent: np.arange(extent, dtype=np.int32),
-        grad=NOT_DIFFERENTIABLE, samples=Samples(),
+        grad=NOT_DIFFERENTIABLE, samples=Samples().on(case(extent=5), case(extent=0)),
         doc="0, 1, … extent - 1. It has no memory: its address is its value.",
     )
 )  # fmt: skip

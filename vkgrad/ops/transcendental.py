@@ -16,7 +16,7 @@ from vkgrad.ir.node import Node
 from vkgrad.ops import special
 from vkgrad.ops.arithmetic import SPECIAL, guarded_product
 from vkgrad.ops.families import elementwise, floating, in_order
-from vkgrad.ops.samples import Samples, edges, uniform
+from vkgrad.ops.samples import Samples, alike, edges, uniform
 
 
 def _function(name: str, numpy: Any, derivative: Any, samples: Samples, doc: str = "") -> None:
@@ -103,5 +103,6 @@ _function(
 elementwise(
     "polygamma", dtype=floating, numpy=in_order(special.polygamma), glsl="polygamma_{type}({order}, {x})",
     grad=lambda g, out, x, *, order: (guarded_product(g, _of("polygamma", x, order=order + 1)),),
-    samples=uniform(0.2, 12) + SPECIAL, doc="The derivative of digamma, `order` times (at least once).",
+    samples=(uniform(0.2, 12) + SPECIAL).on(*alike(1, *({"order": order} for order in (1, 2, 3)))),
+    doc="The derivative of digamma, `order` times (at least once).",
 )  # fmt: skip

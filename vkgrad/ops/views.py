@@ -13,7 +13,7 @@ from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import ZERO, Family, Op, Shape, register
 from vkgrad.ops.families import view
-from vkgrad.ops.samples import Samples
+from vkgrad.ops.samples import Samples, alike, case
 
 
 # ---- reshape
@@ -29,6 +29,7 @@ view(
     numpy=lambda x, *, shape: np.reshape(x, shape),
     layout=lambda layout, *, shape: layout.reshape(shape),
     grad=lambda g, out, x, *, shape: (b.reshape(g, x.shape),),
+    cases=(case((2, 3), shape=(3, 2)), case((4,), shape=(2, 1, 2)), case((), shape=(1,)), case((0, 2), shape=(0,))),
 )
 
 
@@ -49,6 +50,7 @@ view(
     numpy=lambda x, *, axes: np.transpose(x, axes),
     layout=lambda layout, *, axes: layout.permute(axes),
     grad=lambda g, out, x, *, axes: (permute(g, [axes.index(a) for a in range(len(axes))]),),
+    cases=(case((2, 3, 4), axes=(2, 0, 1)), case((), axes=()), case((0, 2), axes=(1, 0))),
 )
 
 
@@ -66,6 +68,7 @@ view(
     numpy=lambda x, *, shape: np.broadcast_to(x, shape),
     layout=lambda layout, *, shape: layout.expand(shape),
     grad=lambda g, out, x, *, shape: (b.sum_to(g, x.shape),),
+    cases=(case((1, 3), shape=(4, 3)), case((), shape=()), case((1,), shape=(0,))),
 )
 
 
@@ -114,6 +117,12 @@ view(
     numpy=_numpy_slice,
     layout=lambda layout, *, starts, extents, steps: layout.slice(starts, extents, steps),
     grad=_slice_grad,
+    cases=(
+        case((5, 4), starts=(4, 0), extents=(3, 2), steps=(-2, 3)),
+        case((3,), starts=(2,), extents=(3,), steps=(-1,)),
+        case((), starts=(), extents=(), steps=()),
+        case((5,), starts=(1,), extents=(0,), steps=(1,)),
+    ),
 )
 
 
@@ -157,6 +166,11 @@ view(
     numpy=_numpy_pad,
     layout=lambda layout, *, low, high, interior, value: layout.pad(low, high, interior),
     grad=_pad_grad,
+    cases=(
+        case((2, 3), low=(1, 0), high=(0, 2), interior=(2, 0), value=1),
+        case((), low=(), high=(), interior=(), value=1),
+        case((0, 2), low=(1, 0), high=(1, 0), interior=(3, 1), value=1),
+    ),
     doc="Puts `value` around each axis and between neighbours (interior).",
 )
 
@@ -205,6 +219,11 @@ view(
     numpy=_numpy_window,
     layout=lambda layout, *, axis, size, stride, dilation: layout.window(axis, size, stride, dilation),
     grad=lambda g, out, x, *, axis, size, stride, dilation: (overlap_add(g, axis, x.shape[axis], stride, dilation),),
+    cases=(
+        case((7, 2), axis=0, size=3, stride=2, dilation=2),
+        case((2, 5), axis=1, size=5, stride=1, dilation=1),
+        case((0, 5), axis=1, size=2, stride=1, dilation=1),
+    ),
 )
 
 
@@ -238,6 +257,7 @@ view(
     numpy=_numpy_diagonal,
     layout=lambda layout, *, axis, other: layout.diagonal(axis, other),
     grad=_diagonal_grad,
+    cases=(case((3, 2, 3), axis=0, other=2), case((3, 3), axis=1, other=0), case((0, 0), axis=0, other=1)),
 )
 
 
@@ -255,7 +275,7 @@ register(
     Op(
         name="after", family=Family.VIEW, arity=2,
         shape=lambda shapes: shapes[0], dtype=lambda dtypes: dtypes[0], numpy=lambda x, other: x,
-        layout=lambda layout: layout, grad=lambda g, out, x, other: (g, None), samples=Samples(),
+        layout=lambda layout: layout, grad=lambda g, out, x, other: (g, None), samples=Samples().on(*alike(2)),
         doc="x, for readers that must not run before the second operand is known",
     )
 )  # fmt: skip
@@ -277,6 +297,7 @@ view(
     numpy=lambda x: x,
     layout=lambda layout: layout,
     grad=lambda g, out, x: (g,),
+    cases=alike(1),
 )
 
 
@@ -286,5 +307,6 @@ view(
     numpy=lambda x: x,
     layout=lambda layout: layout,
     grad=ZERO,
+    cases=alike(1),
     doc="The value of x, as if it were a constant to every derivative.",
 )

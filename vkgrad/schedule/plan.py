@@ -225,7 +225,9 @@ def _hidden(
     found = set(temporaries)
     for position, (_, anchors, _) in enumerate(lowered):
         own = next((stack for stack in stacks if position in stack.members), None)
-        found -= {ids[anchor] for anchor in anchors if own is None or ids[anchor] not in own.staged}
+        # A leaf that is only waited for is in no buffer.
+        read = [ids[anchor] for anchor in anchors if anchor in ids]
+        found -= {number for number in read if own is None or number not in own.staged}
     return frozenset(found)
 
 

@@ -63,7 +63,7 @@ def split(outputs: Sequence[Node], has_value: Callable[[Node], bool], width: Wid
 
 
 def _split(node: Node, has_value: Callable[[Node], bool], width: Width) -> Node:
-    if node.size and node.op.family is Family.REDUCTION:
+    if node.size and node.op.family is Family.REDUCTION and node.inputs[0].size:
         return _reduction(node, width)
     if node.size and node.op.family is Family.CONTRACTION:
         return _contraction(node, has_value, width)
