@@ -29,6 +29,8 @@ ARRAYS: list[Any] = [
     (I, None, I), (slice(None), None, I[:2], 0), [0, 3, 3], (slice(None), [2, 0]), np.zeros((0,), int),
     X[:, 0, 0] > 0, X[..., 0] > 0, X > 0, (slice(None), np.array([True, False, True])),
     (I[:2], X[0] > np.sort(X[0].ravel())[-3]),
+    (Ellipsis, X[0, 0] > 0), (0, Ellipsis, X[0, 0] > 0), (Ellipsis, None, X[0] > 0), True, False, (slice(1), True),
+    (True, I), (I, None, True), (0, True, slice(None, None, -1)), np.array(False), (slice(None), (0, 2)), range(3),
 ]  # fmt: skip
 
 
@@ -119,6 +121,100 @@ def test_gradients(index: Any) -> None:
         vg.testing.check_grads(lambda x, v, name=name: getattr(x.at[index], name)(v), (x, values), order=1)
 
 
+def some_index(generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """An index that fits: any kind for each axis, with new axes, masks over several axes, and `...` somewhere."""
+    entries: list[Any] = []
+    common = tuple(generator.integers(1, 4, generator.integers(0, 3)))  # what the integer arrays broadcast to
+    axis = 0
+    while axis < len(shape):
+        extent = shape[axis]
+        kind = generator.choice(["all", "integer", "slice", "slice", "array", "mask", "masks", "new", "bool", "stop"])
+        if kind == "stop":
+            break
+        if kind in ("new", "bool"):
+            entries.append(None if kind == "new" else True)
+            continue
+        if kind == "masks" and axis + 2 <= len(shape):
+            mask = np.zeros(shape[axis : axis + 2], bool)
+            if len(common) == 1 and mask.size >= common[0]:  # as many as the arrays have
+                mask.reshape(-1)[generator.permutation(mask.size)[: common[0]]] = True
+                entries.append(mask)
+                axis += 2
+                continue
+        if kind == "mask" and len(common) == 1 and extent >= common[0]:
+            mask = np.zeros(extent, bool)
+            mask[generator.permutation(extent)[: common[0]]] = True
+            entries.append(mask)
+        elif kind == "integer" and extent:
+            entries.append(int(generator.integers(-extent, extent)))
+        elif kind == "slice":
+            ends = [None if generator.random() < 0.3 else int(generator.integers(-7, 8)) for _ in range(2)]
+            entries.append(slice(*ends, int(generator.choice([1, 1, 2, -1, -2, 3]))))
+        elif kind == "array" and extent:
+            own = tuple(1 if generator.random() < 0.2 else e for e in common[generator.integers(0, len(common) + 1) :])
+            entries.append(generator.integers(-extent, extent, own))
+        else:
+            entries.append(slice(None))
+        axis += 1
+    if axis < len(shape) or generator.random() < 0.3:
+        entries.append(Ellipsis)
+        while axis < len(shape) and generator.random() < 0.4 and shape[-1]:  # one more behind it
+            entries.append(int(generator.integers(0, shape[-1])) if generator.random() < 0.5 else slice(None, None, -1))
+            break
+    return tuple(entries)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.usefixtures("on_cpu")
+def test_any_index_reads_and_writes_as_numpy_does(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    for _ in range(30):
+        shape = tuple(
+            int(e)
+            for e in generator.choice([1, 2, 3, 4, 5, 0], generator.integers(1, 5), p=[0.1, 0.2, 0.3, 0.2, 0.17, 0.03])
+        )
+        index = some_index(generator, shape)
+        array = np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
+        try:
+            expected = array[index]
+        except IndexError:  # arrays of one element beside masks of more do broadcast, others do not
+            with pytest.raises(VkgradError):
+                vg.tensor(array)[index]
+            continue
+        told = f"{shape}[{index}]"
+        close(vg.tensor(array)[index], expected, name=told)
+        on_device = tuple(
+            vg.tensor(e, dtype=vg.int32) if isinstance(e, np.ndarray) and e.dtype != bool else e for e in index
+        )
+        close(vg.tensor(array)[on_device], expected, name=told)
+        values = generator.integers(1, 4, expected.shape).astype(np.float32)
+        for name, ufunc in (("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply), ("max", np.maximum)):
+            written = array.copy()
+            ufunc.at(written, index, values)
+            close(getattr(vg.tensor(array).at[index], name)(values), written, cost=4, name=f"{told} {name}")
+        if np.unique(expected).size == expected.size:  # no place twice
+            written = array.copy()
+            written[index] = values
+            close(vg.tensor(array).at[index].set(values), written, name=f"{told} set")
+
+
+def test_every_way_to_write() -> None:
+    x = vg.tensor([1.0, 2.0, 4.0])
+    places = x.at[[0, 2, 2]]
+    assert places.subtract([1.0, 2.0, 3.0]).tolist() == [0, 2, -1]
+    assert places.divide([2.0, 4.0, 2.0]).tolist() == [0.5, 2, 0.5]
+    assert places.power([3.0, 2.0, 0.5]).tolist() == pytest.approx([1, 2, 4])
+    assert places.get().tolist() == [1, 4, 4]
+    assert x.at[1:].apply(lambda part: part * 10).tolist() == [1, 20, 40]
+    mask = vg.tensor([True, False, True])
+    assert x.at[mask].divide(2.0).tolist() == [0.5, 2, 2] and x.at[mask].subtract(1).tolist() == [0, 2, 3]
+    assert x.at[mask].power(2).tolist() == [1, 2, 16] and x.at[mask].get().tolist() == [1, 4]
+    close(vg.grad(lambda v: x.at[[0, 2, 2]].divide(v).sum())(vg.tensor([2.0, 4.0, 2.0])),
+          np.array([-0.25, -0.125, -0.25], np.float32))  # fmt: skip
+    with pytest.raises(DTypeError, match="at: int32 cannot hold quotients"):
+        vg.tensor([1, 2]).at[0].divide(2)
+
+
 MISTAKES: list[tuple[Any, type[Exception], str]] = [
     (4, ShapeError, r"index 4 is out of range for axis 0 of shape \(4, 3, 5\)"),
     ((0, -4), ShapeError, "index -4 is out of range for axis 1"),
@@ -129,7 +225,7 @@ MISTAKES: list[tuple[Any, type[Exception], str]] = [
     ("a", DTypeError, "not str"),
     (np.array([0.5]), DTypeError, "an index must be of integers"),
     (np.array([True, False]), ShapeError, r"a mask of shape \(2,\) does not cover"),
-    (True, ShapeError, "vg.where"),
+    ((True, False, I), ShapeError, "do not broadcast"),
     ((I, I[:2]), ShapeError, "do not broadcast"),
 ]
 

@@ -1,6 +1,7 @@
 """`x[index]`: what NumPy's indexing means, taken apart into a slice, a reshape and a lookup.
 
-Integers, slices, `...` and None are views. Integer arrays are one lookup, however many there are. The shape of what a
+Integers, slices, `...` and None are views. Integer arrays are one lookup, however many there are; so is a single bool,
+which adds an axis of extent 1 or 0. The shape of what a
 mask selects depends on how many places hold: a mask on the device is read to count them, which flushes. Writing
 is in `vkgrad.updates`. This module must not know how views and lookups are computed.
 """
@@ -63,7 +64,13 @@ def parse(index: Any, shape: Shape) -> tuple[Region, Lookup | None]:
     integers: list[int] = []
     axis = 0
     for place, entry in enumerate(entries):
+        if entry is Ellipsis:
+            continue
         if entry is None:
+            seen.append(1)
+            continue
+        if isinstance(entry, bool):  # a new axis, all of which is looked up, or none
+            arrays.append((place, len(seen), np.zeros(int(entry), np.int32)))
             seen.append(1)
             continue
         extent = shape[axis]
@@ -96,31 +103,49 @@ def _is_integer(entry: Any) -> bool:
     return isinstance(entry, int | np.integer) and not isinstance(entry, bool | np.bool_)
 
 
+def _read(entry: Any) -> Any:
+    """One entry of an index: sequences as arrays, masks without axes as a bool."""
+    if isinstance(entry, list | tuple | range):
+        entry = np.asarray(entry, None if len(entry) else np.int32)
+    is_array = isinstance(entry, np.ndarray | Tensor)
+    if isinstance(entry, bool | np.bool_) or (is_array and entry.dtype.kind == "b" and not entry.ndim):
+        return bool(entry)
+    if is_array or entry is None or entry is Ellipsis or isinstance(entry, slice) or _is_integer(entry):
+        return entry
+    raise DTypeError(f"indices are integers, slices, '...', None or integer arrays, not {type(entry).__name__}")
+
+
+def _axes_of(entry: Any) -> int:
+    """How many axes of the tensor an entry stands for; `...` for those that are left."""
+    if entry is None or entry is Ellipsis or isinstance(entry, bool):
+        return 0
+    return entry.ndim if isinstance(entry, np.ndarray | Tensor) and is_mask(entry) else 1
+
+
 def _expanded(index: Any, shape: Shape) -> list[Any]:
-    """One entry per axis (and per None), without `...` and without masks."""
-    entries: list[Any] = []
-    for entry in index if isinstance(index, tuple) else (index,):
-        if isinstance(entry, list):
-            entry = np.asarray(entry, np.int32 if not entry else None)
-        if isinstance(entry, bool | np.bool_):
-            raise ShapeError("a single bool is no index; use vg.where(mask, x, other) or x.at[mask].set(value)")
-        if isinstance(entry, np.ndarray | Tensor) and is_mask(entry):
-            axis = sum(e is not None for e in entries)
-            if entry.shape != shape[axis : axis + entry.ndim]:
-                raise ShapeError(f"a mask of shape {entry.shape} does not cover axes {axis} on of shape {shape}")
-            entries.extend(nonzero(entry) if isinstance(entry, Tensor) else np.nonzero(entry))
-        elif entry is None or entry is Ellipsis or isinstance(entry, slice | Tensor | np.ndarray) or _is_integer(entry):
-            entries.append(entry)
-        else:
-            raise DTypeError(f"indices are integers, slices, '...', None or integer arrays, not {type(entry).__name__}")
-    named = sum(entry is not None and entry is not Ellipsis for entry in entries)
-    if sum(entry is Ellipsis for entry in entries) > 1:
+    """One entry per axis (and per None and bool), without masks, and without `...` unless it stands for no axis."""
+    entries = [_read(entry) for entry in (index if isinstance(index, tuple) else (index,))]
+    named = sum(map(_axes_of, entries))
+    dots = [place for place, entry in enumerate(entries) if entry is Ellipsis]
+    if len(dots) > 1:
         raise ShapeError("an index can have only one '...'")
     if named > len(shape):
         raise ShapeError(f"{named} indices are too many for shape {shape}")
-    rest = [slice(None)] * (len(shape) - named)
-    at = next((k for k, entry in enumerate(entries) if entry is Ellipsis), len(entries))
-    return entries[:at] + rest + entries[at + 1 :]
+    at = dots[0] if dots else len(entries)
+    # NumPy: '...' stands between two arrays even where it stands for no axis.
+    entries[at : at + 1] = [slice(None)] * (len(shape) - named) or ([Ellipsis] if dots else [])
+    expanded: list[Any] = []
+    axis = 0
+    for entry in entries:
+        count = _axes_of(entry)
+        if isinstance(entry, np.ndarray | Tensor) and is_mask(entry):
+            if entry.shape != shape[axis : axis + count]:
+                raise ShapeError(f"a mask of shape {entry.shape} does not cover axes {axis} on of shape {shape}")
+            expanded.extend(nonzero(entry) if isinstance(entry, Tensor) else np.nonzero(entry))
+        else:
+            expanded.append(entry)
+        axis += count
+    return expanded
 
 
 def _lookup(arrays: Sequence[tuple[int, int, Any]], integers: Sequence[int], shape: Shape) -> Lookup:

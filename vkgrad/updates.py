@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from vkgrad.errors import ShapeError
+from vkgrad.errors import DTypeError, ShapeError
 from vkgrad.functions.creation import counter
 from vkgrad.functions.elementwise import maximum, minimum, where
 from vkgrad.functions.joining import padded
@@ -60,14 +60,34 @@ class Update:
     def add(self, values: Operand) -> Tensor:
         return self._changed(values, lambda old, new: old + new, "sum")
 
+    def subtract(self, values: Operand) -> Tensor:
+        return self._changed(values, lambda old, new: old - new, "sum")
+
     def multiply(self, values: Operand) -> Tensor:
         return self._changed(values, lambda old, new: old * new, "prod")
+
+    def divide(self, values: Operand) -> Tensor:
+        """Raises `DTypeError` where x has no floats, which a quotient would not fit into."""
+        if self.x.dtype.kind != "f":
+            raise DTypeError(f"at: {self.x.dtype.name} cannot hold quotients; use .astype(vg.float32) first")
+        return self._changed(values, lambda old, new: old / new, "prod")
+
+    def power(self, values: Operand) -> Tensor:
+        return self._changed(values, lambda old, new: old**new, "prod")
 
     def max(self, values: Operand) -> Tensor:
         return self._changed(values, maximum, "max")
 
     def min(self, values: Operand) -> Tensor:
         return self._changed(values, minimum, "min")
+
+    def get(self) -> Tensor:
+        """`x[index]`; a mask on the device is read."""
+        return self.x[self.index]
+
+    def apply(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """x with `function` of `x[index]` at these places."""
+        return self.set(function(self.get()))
 
     def _changed(self, values: Operand, combine: Combine, join: str | None) -> Tensor:
         x, index = self.x, self.index
