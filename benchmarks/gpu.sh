@@ -1,17 +1,18 @@
 #!/bin/sh
-# Every benchmark on a machine with a GPU and no network: sh benchmarks/gpu.sh WHEELS [DEVICE]
+# Every benchmark on a machine with a GPU and no network: sh benchmarks/gpu.sh [WHEELS [DEVICE]]
 #
-# WHEELS is a folder with a wheel of vkgrad, and of what it needs and python3 here lacks. DEVICE is what the name of
-# the Vulkan device must contain (NVIDIA). Loader packages are taken from .gl/*.deb. Everything goes to $OUT (build/gpu);
-# the tables are printed again at the end. The order is that of importance, and the whole ends within nine minutes
-# (SECONDS_ALLOWED): what was not reached is named. VKGRAD_COMMIT says what is measured where the copy has no history.
+# WHEELS is a folder with a wheel of vkgrad, and of what it needs and python3 here lacks; without one, vkgrad must be
+# installed. DEVICE is what the name of the Vulkan device must contain (NVIDIA). Loader packages are taken from
+# .gl/*.deb. Everything goes to $OUT (build/gpu), the lines for bench_results/ too; the tables are printed again at the
+# end, that of the goals last. Short stages come before the race, which takes what they leave of SECONDS_ALLOWED (480)
+# but for a minute. What was cut short or not reached is named. VKGRAD_COMMIT says what is measured where the copy has
+# no history.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-wheels=${1:?usage: sh benchmarks/gpu.sh WHEELS [DEVICE]}
 device=${2:-NVIDIA}
 out=${OUT:-$PWD/build/gpu}
 python=${PYTHON:-python3}
-ends=$(($(date +%s) + ${SECONDS_ALLOWED:-540}))
+ends=$(($(date +%s) + ${SECONDS_ALLOWED:-480}))
 mkdir -p "$out"
 
 for package in .gl/*.deb; do
@@ -21,9 +22,14 @@ if [ "$(id -u)" = 0 ]; then ldconfig; fi
 
 target=$(mktemp -d)
 trap 'rm -rf "$target"' EXIT
-"$python" -m pip install -q --no-index --no-deps --target "$target" "$wheels"/*.whl || exit 1
-# The installed package, not the sources beside the benchmarks: those have no native part.
-export PYTHONSAFEPATH=1 PYTHONPATH="$target:$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONWARNINGS=ignore
+if [ -n "${1:-}" ]; then
+    "$python" -m pip install -q --no-index --no-deps --target "$target" "$1"/*.whl || exit 1
+    # The installed package, not the sources beside the benchmarks: those have no native part.
+    export PYTHONPATH="$target:$PWD${PYTHONPATH:+:$PYTHONPATH}"
+else
+    export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$PWD"
+fi
+export PYTHONSAFEPATH=1 PYTHONWARNINGS=ignore
 export VKGRAD_DEVICE="$device" VKGRAD_HOST=raise VKGRAD_CACHE_DIR="$target/cache"
 
 if ! "$python" -m vkgrad info >"$out/info.txt" 2>&1; then
@@ -45,22 +51,36 @@ stage() {
     timeout "$most" "$python" -m "$module" "$@" >"$out/$name.txt" 2>"$out/$name.log" || failed="$failed $name($?)"
     echo "$name: $(($(date +%s) - started)) s"
 }
+# keep NAME: the lines that a stage wrote become records
+keep() {
+    if [ -s "$out/$1.jsonl" ]; then "$python" -m benchmarks.collect "$1" "$out/$1.jsonl" --out "$results"; fi
+}
 results=$out/bench_results
-stage check 90 benchmarks.race --check --contenders vkgrad_jit,vkgrad_eager --device "$device" --out "$results"
-stage kernels 60 vkgrad bench kernels --device "$device" --out "$results"
+stage products 50 benchmarks.products --shapes gemm,odd,half --plans --out "$out/products.jsonl"
+keep products
+stage convolutions 50 benchmarks.convolutions --layers resnet,small --rows none --out "$out/convolutions.jsonl"
+keep convolutions
+if [ -e benchmarks/bandwidth.py ]; then
+    stage bandwidth 60 benchmarks.bandwidth --seconds 50 --out "$out/bandwidth.jsonl"
+    keep bandwidth
+fi
+stage first_step 40 benchmarks.first_step --models mlp --runs 3 --out "$results"
 # The race begins no case that would keep it from ending in time.
-left=$((ends - $(date +%s) - 45))
-if [ "$left" -gt 420 ]; then left=420; fi
+left=$((ends - $(date +%s) - 60))
 if [ "$left" -lt 0 ]; then left=0; fi
-stage race $((left + 20)) benchmarks.race --device "$device" --out "$results" --minutes "$(echo "$left" | awk '{print $1 / 60}')"
-stage memory 60 vkgrad bench memory --device "$device" --out "$results"
-stage costs 60 vkgrad bench costs --device "$device" --out "$results"
-stage first_step 60 benchmarks.first_step --out "$results"
-stage kernels_large 60 vkgrad bench kernels --batches 256,2048 --device "$device" --out "$results" # too long to print again
+stage race $((left + 20)) benchmarks.race --device "$device" --rounds 3 --budget 0.3 --out "$results" \
+    --minutes "$(echo "$left" | awk '{print $1 / 60}')"
+stage kernels 40 vkgrad bench kernels --device "$device" --out "$results"
+stage routines 40 benchmarks.routines
+stage ulps 90 benchmarks.ulps --blocks 100 --slow-blocks 20 --out "$out/ulps.json"
+stage memory 30 vkgrad bench memory --device "$device" --out "$results"
+stage costs 30 vkgrad bench costs --device "$device" --out "$results"
 
-for name in check first_step memory costs kernels race; do
+for name in ulps memory costs routines kernels first_step bandwidth convolutions products race; do
     printf '\n== %s\n' "$name"
     if [ -e "$out/$name.txt" ]; then cat "$out/$name.txt"; fi
     if [ -s "$out/$name.log" ]; then tail -n 3 "$out/$name.log"; fi
 done
+printf '\n== goals\n'
+"$python" -m benchmarks.goals --from "$results"
 if [ -n "$failed" ]; then echo "not well:$failed"; exit 1; fi

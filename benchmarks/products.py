@@ -329,6 +329,7 @@ class Bench:
         self.device, self.native = device, device.native
         kind = dtype_of(dtype)
         self.size = kind.size_bytes
+        self.tolerance = TOLERANCE if self.size == 4 else HALF_TOLERANCE
         stored = encoded(np.random.default_rng(1).uniform(-1, 1, words).astype("f4"), kind)
         self.host = handed_out(stored, kind)
         size_bytes = self.size * words
@@ -436,6 +437,24 @@ class Bench:
         return self.time(run)
 
 
+def benches_of(device: Any, shapes: Sequence[Shape]) -> dict[str, Bench]:
+    """By element type, a bench with memory enough for the operands of each shape."""
+    words: dict[str, int] = {}
+    for shape in shapes:
+        leaves = shape.node()[1]
+        name = leaves[0].dtype.name
+        words[name] = max(words.get(name, 0), sum(-(-prod(x.shape) // 128) * 128 for x in leaves))
+    return {name: Bench(device, count, name) for name, count in words.items()}
+
+
+def fitting(rows: Sequence[Any], kernel: Any, dtype: Any, device: Any) -> list[Any]:
+    """Rows by which `kernel` can be computed and, for halves, that are worth a measurement."""
+    own = [row for row in rows if row.applies(kernel, device.limits)]
+    if dtype.size_bytes == 2:  # the others read halves one by one
+        own = [row for row in own if "cooperative" in row.name or row.name == "contract_shared_128x128x32"]
+    return own
+
+
 # ---- rows that are not in the table (yet)
 # bm, bn, bk, tm, tn, slices of `contract_shared`, and what else is set
 TILES: tuple[tuple[tuple[int, int, int, int, int, int], dict[str, Any]], ...] = (
@@ -506,26 +525,17 @@ def explore(shapes: Sequence[Shape], rows: Sequence[Any], theirs: dict[str, floa
         target, leaves = shape.node()
         plan = build_plan([target], leaves, max_buffers=device.max_buffers, width=device.width)
         (kernel,) = [kernel for kernel in plan.kernels if kernel.product]
-        own = [row for row in rows if row.applies(kernel, device.limits)]
-        if leaves[0].dtype.size_bytes == 2:  # the others read halves one by one
-            own = [row for row in own if "cooperative" in row.name or row.name == "contract_shared_128x128x32"]
+        own = fitting(rows, kernel, leaves[0].dtype, device)
         others = [render(other, device.limits) for other in plan.kernels if other is not kernel]
         shaders = [render(kernel, device.limits, row) for row in own]
         return plan, kernel, own, shaders, others, pipelines(device, [*shaders, *others])
 
-    def words(dtype: str) -> int:
-        leaves = [shape.node()[1] for shape in shapes]
-        return max(sum(-(-prod(x.shape) // 128) * 128 for x in own) for own in leaves if own[0].dtype.name == dtype)
-
-    benches = {
-        dtype: Bench(device, words(dtype), dtype) for dtype in {shape.node()[1][0].dtype.name for shape in shapes}
-    }
+    benches = benches_of(device, shapes)
     with ThreadPoolExecutor(1) as ahead:
         coming = [ahead.submit(prepare, shape) for shape in shapes]
         for shape, future in zip(shapes, coming, strict=True):
             plan, kernel, own, shaders, others, made = future.result()
             bench = benches[shape.node()[1][0].dtype.name]
-            tolerance = TOLERANCE if bench.size == 4 else HALF_TOLERANCE
             places, copies = bench.memory(plan)
             wanted: dict = {}
             times: dict[str, float] = {}
@@ -539,7 +549,7 @@ def explore(shapes: Sequence[Shape], rows: Sequence[Any], theirs: dict[str, floa
                 run = steps(dispatches)
                 output = places[kernel.slots[kernel.stores[0].slot]][0]
                 error = bench.check(kernel, copies, output, run, wanted)
-                if not error <= tolerance:
+                if not error <= bench.tolerance:
                     wrong.append(f"{row.name} ({error:.1e})")
                     continue
                 if number % 8 == 0:
@@ -601,18 +611,18 @@ def measure(shapes: Sequence[Shape], rows: Sequence[Any], ready: Callable[[], An
             build_plan([target], leaves, max_buffers=device.max_buffers, width=width) for width in (None, device.width)
         )
         (kernel,) = [kernel for kernel in single.kernels if kernel.product]  # there may be copies too
-        own = [row for row in rows if row.applies(kernel, device.limits)]
+        own = fitting(rows, kernel, leaves[0].dtype, device)
         shaders = [render(kernel, device.limits, row) for row in own]
         parts = [render(kernel, device.limits) for kernel in whole.kernels]
         work.append((shape, single, kernel, own, shaders, whole, parts))
     made = iter(pipelines(device, [shader for *_, a, _, b in work for shader in (*a, *b)]))
     ready()
-    words = max(sum(-(-b.count // 128) * 128 for b in w[1].buffers if b.kind == "input") for w in work)
-    bench = Bench(device, words)
+    benches = benches_of(device, shapes)
     out: list[Found] = []
     plans: list[Callable[[Any], None]] = []
     timed: list[tuple[Callable[[Any], None], Callable[[float], None]]] = []
     for shape, single, kernel, own, shaders, whole, parts in work:
+        bench = benches[shape.node()[1][0].dtype.name]
         places, copies = bench.memory(single)
         found = Found(shape, {}, choose(kernel, device.limits).name, 0.0, [shader.row for shader in parts], [])
         out.append(found)
@@ -620,7 +630,7 @@ def measure(shapes: Sequence[Shape], rows: Sequence[Any], ready: Callable[[], An
         for row, shader in zip(own, shaders, strict=True):
             run = steps([(next(made), [places[slot] for slot in kernel.slots], shader.groups, 0)])
             output = places[kernel.slots[kernel.stores[0].slot]][0]
-            if bench.check(kernel, copies, output, run, wanted) <= TOLERANCE:
+            if bench.check(kernel, copies, output, run, wanted) <= bench.tolerance:
                 timed.append((run, partial(found.rows.__setitem__, row.name)))
             else:
                 found.wrong.append(row.name)
@@ -631,7 +641,7 @@ def measure(shapes: Sequence[Shape], rows: Sequence[Any], ready: Callable[[], An
                 for kernel, shader, level in zip(whole.kernels, parts, whole.levels, strict=True)
             ]
         )
-        if bench.check_plan(shape, whole, copies, places, run) > TOLERANCE:
+        if bench.check_plan(shape, whole, copies, places, run) > bench.tolerance:
             found.wrong.append("plan")
         timed.append((run, partial(setattr, found, "plan_us")))
         plans.append(run)
@@ -693,6 +703,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--shapes", default="gemm,odd,mlp,lenet,resnet", help=f"of {', '.join(SHAPES)}")
     parser.add_argument("--only", default="", help="shapes whose name contains this")
     parser.add_argument("--rows", action="store_true", help="a line for every row, not only for the best")
+    parser.add_argument("--plans", action="store_true", help="only what a user gets, no row by itself")
     parser.add_argument("--explore", action="store_true", help="time rows that are not in the table, as they come")
     parser.add_argument("--torch", type=Path, help="measure PyTorch alone, and write its times here")
     parser.add_argument("--alone", action="store_true", help="without PyTorch")
@@ -716,7 +727,7 @@ def main(given: Sequence[str] | None = None) -> int:
         if process is not None and process.wait() == 0:
             theirs.update(json.loads(times.read_text()))
 
-    products = [row for row in ROWS if "contract" in row.name]
+    products = [row for row in ROWS if "contract" in row.name and not chosen.plans]
     if chosen.explore:
         ready()
         explore(shapes, [*explored(), *products], theirs, chosen.out)

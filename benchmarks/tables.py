@@ -1,4 +1,4 @@
-"""The tables of races in README.md and docs/benchmarks.md, made from `bench_results/`.
+"""The tables of races and goals in README.md and docs/benchmarks.md, made from `bench_results/`.
 
     python -m benchmarks.tables                                        # print them
     python -m benchmarks.tables --write README.md docs/benchmarks.md   # between the pages' marks
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks import goals
 from vkgrad.bench.contender import ARMS
 from vkgrad.bench.results import digits
 
@@ -167,12 +168,16 @@ def full(races: Races) -> str:
     return "\n\n".join(parts) if parts else "No race has been recorded yet."
 
 
-PARTS: dict[str, Callable[[Races], str]] = {"races": short, "arms": full}
+PARTS: dict[str, Callable[[list[Line]], str]] = {
+    "races": lambda lines: short(newest(lines)),
+    "arms": lambda lines: full(newest(lines)),
+    "goals": goals.table,
+}
 
 
-def filled(text: str, races: Races) -> str:
+def filled(text: str, lines: list[Line]) -> str:
     """A page with its marked parts made anew."""
-    return MARK.sub(lambda match: match[1] + PARTS[match[2]](races) + "\n" + match[3], text)
+    return MARK.sub(lambda match: match[1] + PARTS[match[2]](lines) + "\n" + match[3], text)
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -181,12 +186,12 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", type=Path, nargs="+", default=[], metavar="PAGE")
     parser.add_argument("--check", type=Path, nargs="+", default=[], metavar="PAGE")
     chosen = parser.parse_args(given)
-    races = newest(read(chosen.folder))
+    lines = read(chosen.folder)
     if not chosen.write and not chosen.check:
-        print(full(races))
+        print(full(newest(lines)))
     for page in chosen.write:
-        page.write_text(filled(page.read_text(), races))
-    stale = [page for page in chosen.check if filled(page.read_text(), races) != page.read_text()]
+        page.write_text(filled(page.read_text(), lines))
+    stale = [page for page in chosen.check if filled(page.read_text(), lines) != page.read_text()]
     for page in stale:
         print(f"{page} is stale: python -m benchmarks.tables --write {page}", file=sys.stderr)
     return int(bool(stale))

@@ -252,6 +252,14 @@ def types() -> list[np.dtype]:
     return [np.dtype(np.float32), *([np.dtype(np.float64)] if has_doubles else [])]
 
 
+def write(path: Path, results: dict[str, Any]) -> None:
+    """All of it or, for whoever reads meanwhile, all of what was there before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(results, indent=1) + "\n")
+    part.replace(path)
+
+
 def main() -> None:
     if np.finfo(Long).nmant < 63:
         raise SystemExit("this machine's long double has no more digits than its double: measure on another one")
@@ -273,11 +281,10 @@ def main() -> None:
         for name in arguments.functions:
             blocks = arguments.slow_blocks if slow(name, dtype) else arguments.blocks
             table[name] = measure(name, dtype, blocks)
+            if arguments.out:  # whoever is cut short leaves what is known
+                write(arguments.out, results)
             print(f"{dtype.name} {name:12} {table[name]['ulps']:10.2f}  at {', '.join(table[name]['at'])}", flush=True)
     print(f"{time.perf_counter() - started:.0f} s on {results['device']}")
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ class Entry:
     ours       it runs vkgrad, so every guard on placement and counts applies
     recorded   its steps are replayed from a recording and must make nothing new
     batches    raced at these batch sizes only; None means at all
+    compiles   it takes the processor a long time to be ready, and is prepared beside the others
     """
 
     name: str
@@ -19,6 +20,7 @@ class Entry:
     ours: bool = False
     recorded: bool = False
     batches: tuple[int, ...] | None = None
+    compiles: bool = False
 
 
 _FOLDER = "benchmarks.contenders"
@@ -29,7 +31,7 @@ ENTRIES = {
         Entry("vkgrad_eager", f"{_FOLDER}.vkgrad_eager", ours=True),
         Entry("torch_eager", f"{_FOLDER}.torch_eager"),
         # Half a minute of compilation a model: raced at one size.
-        Entry("torch_compile", f"{_FOLDER}.torch_compile", batches=(32,)),
+        Entry("torch_compile", f"{_FOLDER}.torch_compile", batches=(32,), compiles=True),
         Entry("torch_cuda_graph", f"{_FOLDER}.torch_cuda_graph"),
         Entry("jax_jit", f"{_FOLDER}.jax_jit"),
     )
