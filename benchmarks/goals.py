@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -69,12 +69,16 @@ def last(lines: Iterable[Line], **wanted: Any) -> Line | None:
     return found
 
 
+def of_batch(lines: Iterable[Line], batch: int) -> Iterator[Line]:
+    """Those of training steps of this batch size."""
+    return (line for line in lines if "contender" in line and line["shape"][0] == batch)
+
+
 def raced(model: str, batch: int, arm: str, field: str = "median_us") -> Callable[[Sequence[Line]], Found | None]:
     """A recorded step in a race: its time, or another field."""
 
     def value(lines: Sequence[Line]) -> Found | None:
-        own = (line for line in lines if line.get("shape", [0])[0] == batch)
-        line = last(own, model=model, arm=arm, contender="vkgrad_jit")
+        line = last(of_batch(lines, batch), model=model, arm=arm, contender="vkgrad_jit")
         return (line[field], [line]) if line else None
 
     return value
@@ -82,8 +86,8 @@ def raced(model: str, batch: int, arm: str, field: str = "median_us") -> Callabl
 
 def unjitted(lines: Sequence[Line]) -> Found | None:
     """A step without `vg.jit`, as a part of the time of PyTorch's."""
-    own = (line for line in lines if line.get("shape", [0])[0] == 32 and "peers" in line)
-    line = last(own, model="mlp", arm="pipelined", contender="vkgrad_eager")
+    beside = (line for line in of_batch(lines, 32) if "peers" in line)
+    line = last(beside, model="mlp", arm="pipelined", contender="vkgrad_eager")
     peer = line["peers"].get("torch_eager", {}).get("median_us") if line else None
     return (line["median_us"] / peer, [line]) if line and peer else None
 
