@@ -59,7 +59,8 @@ class Value:
 
     `landed` is set where a recording already brings the bytes back: (recording, number of its download). `fixed` memory
     belongs to recorded steps that write it again and again for the tensor `owner`, so nobody else may share it. `lent`
-    memory is a recorded step's own, which it will write again: whoever wants to rely on it must move out.
+    memory is a recorded step's own, which it will write again: whoever wants to rely on it must move out. `hosted` says
+    what the host computed, where it did.
     """
 
     device: Device
@@ -70,6 +71,7 @@ class Value:
     fixed: bool = False
     owner: ref[Any] | None = None
     lent: bool = False
+    hosted: str = ""
 
 
 values: WeakMap[Node, Value] = WeakMap()  # a node with a value is never computed again
@@ -384,7 +386,7 @@ def _host_nodes(targets: Sequence[Node], own: Device) -> None:
         with np.errstate(all="ignore"):
             result = encoded(meaning_of(node.op, node.dtype)(*arrays, **node.attributes), node.dtype)
         count_host(node.op.name, node.ndim, node.dtype.name, result.nbytes)
-        _know({node: Value(own, None, node.size * node.dtype.size_bytes, source=result)})
+        _know({node: Value(own, None, node.size * node.dtype.size_bytes, source=result, hosted=repr(node))})
 
 
 def upload_of(value: Value) -> tuple[Memory, int]:
