@@ -133,7 +133,8 @@ def _expanded(index: Any, shape: Shape) -> list[Any]:
         raise ShapeError(f"{named} indices are too many for shape {shape}")
     at = dots[0] if dots else len(entries)
     # NumPy: '...' stands between two arrays even where it stands for no axis.
-    entries[at : at + 1] = [slice(None)] * (len(shape) - named) or ([Ellipsis] if dots else [])
+    rest: list[Any] = [slice(None)] * (len(shape) - named)
+    entries[at : at + 1] = rest or ([Ellipsis] if dots else [])
     expanded: list[Any] = []
     axis = 0
     for entry in entries:

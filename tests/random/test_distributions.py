@@ -266,6 +266,18 @@ def test_numbers_do_not_depend_on_the_shape() -> None:
 
 
 @pytest.mark.usefixtures("on_cpu")
+def test_counts_are_the_same_where_the_mean_is_a_tensor() -> None:
+    means = vg.tensor([0.5, 9.0, 10.0, 200.0])
+    found = random.poisson(key(), means, (30, 4)).numpy()
+    for column, mean in enumerate(means.tolist()):
+        assert np.array_equal(random.poisson(key(), mean, (30, 4)).numpy()[:, column], found[:, column])
+    chances = vg.tensor([0.01, 0.3, 0.99])
+    found = random.binomial(key(), 100, chances, (30, 3)).numpy()
+    for column, chance in enumerate([0.01, 0.3, 0.99]):
+        assert np.array_equal(random.binomial(key(), 100, chance, (30, 3)).numpy()[:, column], found[:, column])
+
+
+@pytest.mark.usefixtures("on_cpu")
 def test_edges() -> None:
     assert random.poisson(key(), 0.0, 50).numpy().max() == 0
     assert random.binomial(key(), 20, vg.tensor([0.0, 1.0])).tolist() == [0, 20]

@@ -11,7 +11,7 @@ probabilities", 2000.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkgrad import functions as f
@@ -83,8 +83,16 @@ def poisson(key: Tensor, lam: Operand, shape: Sizes = None, dtype: Any = int32) 
     extents = drawn_shape("poisson", shape, lam)
     mean = _single(lam).broadcast_to(extents)
     first, second = split(key)
+    is_small = lam < SMALL if isinstance(lam, int | float) else mean < SMALL
+    return _either(is_small, lambda: _few_events(first, mean), lambda: _many_events(second, mean)).astype(dtype)
+
+
+def _few_events(key: Tensor, mean: Tensor) -> Tensor:
     small = f.minimum(mean, SMALL)
-    few = _searched(fraction(first, extents), f.exp(-small), lambda k: small / k)
+    return _searched(fraction(key, mean.shape), f.exp(-small), lambda k: small / k)
+
+
+def _many_events(key: Tensor, mean: Tensor) -> Tensor:
     large = f.expand_dims(f.maximum(mean, SMALL), -1)
     b = 0.931 + 2.53 * f.sqrt(large)
     a = -0.059 + 0.02483 * b
@@ -93,8 +101,7 @@ def poisson(key: Tensor, lam: Operand, shape: Sizes = None, dtype: Any = int32) 
         hat = f.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (us * us) + b))
         return _log_poisson(k, large) - hat
 
-    many = _transformed(second, extents, large + 0.43, a, b, 0.9277 - 3.6224 / (b - 2), large * 0 + math.inf, log_ratio)
-    return f.where(mean < SMALL, few, many).astype(dtype)
+    return _transformed(key, mean.shape, large + 0.43, a, b, 0.9277 - 3.6224 / (b - 2), math.inf, log_ratio)
 
 
 def binomial(key: Tensor, n: Operand, p: Operand, shape: Sizes = None, dtype: Any = int32) -> Tensor:
@@ -102,15 +109,23 @@ def binomial(key: Tensor, n: Operand, p: Operand, shape: Sizes = None, dtype: An
     extents = drawn_shape("binomial", shape, n, p)
     trials, chance = (_single(x).broadcast_to(extents) for x in (n, p))
     first, second = split(key)
-    q = f.minimum(chance, 1 - chance)  # count the rarer outcome
-    small = f.minimum(q, SMALL / f.maximum(trials, 1))
-    few = _searched(
-        fraction(first, extents),
-        f.exp(trials * f.log1p(-small)),
-        lambda k: (trials - (k - 1)) / k * (small / (1 - small)),
-    )
-    count, rate = f.expand_dims(f.maximum(trials, 2 * SMALL), -1), f.expand_dims(q, -1)
-    rate = f.maximum(rate, SMALL / count)
+    rare = f.minimum(chance, 1 - chance)  # count the outcome that is rarer
+    is_known = isinstance(n, int | float) and isinstance(p, int | float)
+    is_small: Any = n * min(p, 1 - p) < SMALL if is_known else trials * rare < SMALL  # type: ignore[operator, type-var]
+    found = _either(is_small, lambda: _few_hits(first, trials, rare), lambda: _many_hits(second, trials, rare))
+    return f.where(chance > 0.5, trials - found, found).astype(dtype)
+
+
+def _few_hits(key: Tensor, trials: Tensor, rare: Tensor) -> Tensor:
+    small = f.minimum(rare, SMALL / f.maximum(trials, 1))
+    odds = small / (1 - small)
+    none = f.exp(trials * f.log1p(-small))
+    return f.minimum(_searched(fraction(key, trials.shape), none, lambda k: (trials - (k - 1)) / k * odds), trials)
+
+
+def _many_hits(key: Tensor, trials: Tensor, rare: Tensor) -> Tensor:
+    count = f.expand_dims(f.maximum(trials, 2 * SMALL), -1)
+    rate = f.maximum(f.expand_dims(rare, -1), SMALL / count)
     spread = f.sqrt(count * rate * (1 - rate))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * rate
@@ -120,9 +135,14 @@ def binomial(key: Tensor, n: Operand, p: Operand, shape: Sizes = None, dtype: An
         hat = f.log(v * ((2.83 + 5.1 / b) * spread) / (a / (us * us) + b))
         return _log_binomial(k, count, rate) - _log_binomial(mode, count, rate) - hat
 
-    many = _transformed(second, extents, count * rate + 0.5, a, b, 0.92 - 4.2 / b, count, log_ratio)
-    found = f.where(trials * q < SMALL, f.minimum(few, trials), many)
-    return f.where(chance > 0.5, trials - found, found).astype(dtype)
+    return _transformed(key, trials.shape, count * rate + 0.5, a, b, 0.92 - 4.2 / b, count, log_ratio)
+
+
+def _either(condition: Tensor | bool, one: Callable[[], Tensor], other: Callable[[], Tensor]) -> Tensor:
+    """Both and a choice, or only the one that a known condition asks for."""
+    if isinstance(condition, Tensor):
+        return f.where(condition, one(), other())
+    return one() if condition else other()
 
 
 def _searched(part: Tensor, first: Tensor, ratio: Any) -> Tensor:
@@ -136,7 +156,7 @@ def _searched(part: Tensor, first: Tensor, ratio: Any) -> Tensor:
 
 
 def _transformed(
-    key: Tensor, extents: tuple[int, ...], centre: Tensor, a: Tensor, b: Tensor, inside: Tensor, most: Tensor,
+    key: Tensor, extents: tuple[int, ...], centre: Tensor, a: Tensor, b: Tensor, inside: Tensor, most: Any,
     log_ratio: Any,
 ) -> Tensor:  # fmt: skip
     """Transformed rejection: whole numbers under a table mountain; `log_ratio` is their log density over its."""
