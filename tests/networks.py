@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -40,7 +41,7 @@ class ResNet18(nn.Module):
         channels = [width, width, 2 * width, 4 * width, 8 * width]
         self.layer1, self.layer2, self.layer3, self.layer4 = (
             nn.Sequential(BasicBlock(before, after, 1 + (before != after)), BasicBlock(after, after, 1))
-            for before, after in zip(channels, channels[1:], strict=False)
+            for before, after in itertools.pairwise(channels)
         )
         self.fc = nn.Linear(8 * width, num_classes)
 

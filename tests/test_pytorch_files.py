@@ -70,7 +70,7 @@ def test_a_file_that_does_not_fit_says_where() -> None:
     state = vg.load(FOLDER / "lenet.safetensors")
     model = LeNet5()
     before = model.fc1.weight.numpy()
-    with pytest.raises(DataError, match="misses fc3.bias"):
+    with pytest.raises(DataError, match=r"misses fc3\.bias"):
         model.load_state_dict({name: value for name, value in state.items() if name != "fc3.bias"})
     with pytest.raises(ShapeError, match=r"fc3.bias has shape \(10,\), the state has \(4,\)"):
         model.load_state_dict({**state, "fc3.bias": np.zeros(4, "f4")})

@@ -1,0 +1,249 @@
+"""Singular values, and eigenvalues of symmetric matrices, by one-sided Jacobi rotations.
+
+G. H. Golub and C. F. Van Loan, "Matrix Computations", 4th ed., 8.6.3. Derivatives: J. Townsend, "Differentiating the
+singular value decomposition" (2016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from vkgrad.errors import ShapeError
+from vkgrad.ir import build as b
+from vkgrad.ir.node import Node
+from vkgrad.ir.op import NOT_DIFFERENTIABLE, DeviceLimits, Geometry, HostRule, Shape
+from vkgrad.ops.factorisations.matrices import (
+    DEFINITE,
+    TALL,
+    Dtypes,
+    block,
+    composed,
+    diagonal_of,
+    each_matrix,
+    identity,
+    joined,
+    lanes_for,
+    masked,
+    product,
+    rows_at,
+    square,
+    tall,
+    transposed,
+)
+from vkgrad.ops.factorisations.orthogonal import qr, qr_parts
+from vkgrad.ops.families import routine, wide
+from vkgrad.ops.samples import case, uniform
+from vkgrad.ops.sorting import argsort
+
+LARGEST_JACOBI = 128  # rows of the largest matrix whose sweep is one dispatch
+SWEEPS = {"float32": 10, "float64": 13}  # pairs turn by less than a rounding well before
+
+
+# ---- singular values and eigenvalues, both by turning pairs of vectors until all are orthogonal
+def _sweep_of(x: np.ndarray) -> np.ndarray:
+    n = x.shape[0]
+    x = x.copy()
+    players = n + n % 2
+    pairs = np.arange(1, players // 2)
+    for turn in range(players - 1):
+        p = np.concatenate([[turn], (turn + pairs) % (players - 1)])
+        q = np.concatenate([[players - 1], (turn + players - 1 - pairs) % (players - 1)])
+        p, q = p[(p < n) & (q < n)], q[(p < n) & (q < n)]
+        a, c = x[p], x[q]
+        pp, qq, pq = ((u[:, :n] * v[:, :n]).sum(1) for u, v in ((a, a), (c, c), (a, c)))
+        turns = np.abs(pq) > np.finfo(x.dtype).eps * np.sqrt(pp) * np.sqrt(qq)
+        z = np.where(turns, (qq - pp) / np.where(turns, 2 * pq, 1), 0)
+        t = np.where(z < 0, -1, 1) / (np.abs(z) + np.sqrt(1 + z * z))
+        cosine = np.where(turns, 1 / np.sqrt(1 + t * t), 1)[:, None]
+        sine = np.where(turns, cosine[:, 0] * t, 0)[:, None]
+        x[p], x[q] = cosine * a - sine * c, sine * a + cosine * c
+    return x
+
+
+def _sweep_geometry(shapes: Sequence[Shape], dtypes: Dtypes, limits: DeviceLimits) -> Geometry:
+    (*lead, n, w) = shapes[0]
+    together = 1 if limits.software else 8
+    lanes = min(max(lanes_for(limits, (n - 1) * n // 2 * (n + w), 512), together), limits.max_invocations)
+    return Geometry(
+        groups=prod(lead),
+        numbers={"matrices": prod(lead), "n": n, "width": w},
+        parameters={
+            "lanes": lanes, "together": together,
+            "tiny": {4: "1.1920929e-7", 8: "2.220446049250313e-16lf"}[dtypes[0].size_bytes],
+        },
+        shared_bytes=3 * lanes * dtypes[0].size_bytes,
+    )  # fmt: skip
+
+
+def _sweep_shape(shapes: Sequence[Shape]) -> Shape:
+    shape = shapes[0]
+    if len(shape) < 2 or shape[-1] < shape[-2]:
+        raise ShapeError(f"jacobi_sweep: takes (..., n, w) with w >= n, got {shape}")
+    return shape
+
+
+routine(
+    "jacobi_sweep", template="linalg_jacobi.comp.j2", geometry=_sweep_geometry, shape=_sweep_shape,
+    dtype=wide("jacobi_sweep"), numpy=each_matrix(_sweep_of), grad=NOT_DIFFERENTIABLE, batched=True,
+    samples=uniform(-2, 2).on(case((2, 3, 6)), case((4, 8)), case((0, 3, 6))),
+    doc="rows turned in pairs until their first n numbers are nearly orthogonal",
+)  # fmt: skip
+
+
+def _orthogonal_rows(a: Node) -> tuple[Node, Node]:
+    """Rows w (..., n, n) that are orthogonal, and v with w^T = a v^T, for square a."""
+    n = a.shape[-1]
+    packed = joined([transposed(a), identity(a, n)], -1)
+    for _ in range(SWEEPS[a.dtype.name]):
+        packed = b.build("jacobi_sweep", packed)
+    return block(packed, (0, n), (0, n)), block(packed, (0, n), (n, 2 * n))
+
+
+def _in_order(values: Node, *rows: Node) -> tuple[Node, ...]:
+    """`values` (..., 1, n) in descending order, and the rows that belong to them."""
+    index = argsort(-b.reshape(values, (*values.shape[:-2], values.shape[-1])))
+    return transposed(rows_at(transposed(values), index)), *(rows_at(x, index) for x in rows)
+
+
+def _is_large(shapes: Sequence[Shape]) -> bool:
+    return min(shapes[0][-2:]) > LARGEST_JACOBI
+
+
+HOSTED = HostRule(
+    condition=f"more than {LARGEST_JACOBI} columns",
+    reason="one workgroup turns all pairs of columns, and its work grows with their cube",
+    applies=_is_large,
+)
+
+
+# ---- singular values
+def svd(a: Node) -> Node:
+    """U over s over V: (..., m, n) -> (..., m+1+n, n), m >= n, with a = U diag(s) V^T and s descending."""
+    return b.build("svd", a)
+
+
+def svd_parts(packed: Node) -> tuple[Node, Node, Node]:
+    n = packed.shape[-1]
+    m = packed.shape[-2] - n - 1
+    columns = (0, n)
+    return (
+        block(packed, (0, m), columns),
+        block(packed, (m, m + 1), columns),
+        block(packed, (m + 1, m + 1 + n), columns),
+    )
+
+
+def _svd_of(a: np.ndarray) -> np.ndarray:
+    if not np.isfinite(a).all():
+        return np.full((a.shape[0] + 1 + a.shape[1], a.shape[1]), np.nan, a.dtype)
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    return np.concatenate([u, s[None], vt.T], axis=0)
+
+
+def _gaps(values: Node) -> Node:
+    """1 / (values[j] - values[i]) off the diagonal and away from equal ones, else 0: (..., 1, n) -> (..., n, n)."""
+    difference = values - transposed(values)
+    apart = b.apply("not_equal", difference, 0)
+    return b.apply("where", apart, 1 / b.apply("where", apart, difference, 1), 0)
+
+
+def _svd_grad(g: Node, out: Node, a: Node) -> tuple:
+    (u, s, v), (gu, gs, gv) = svd_parts(out), svd_parts(g)
+    m, n = a.shape[-2:]
+    gaps, over = _gaps(s * s), _reciprocal(s)
+    turned_u, turned_v = gaps * product(transposed(u), gu), gaps * product(transposed(v), gv)
+    inner = (turned_u + transposed(turned_u)) * s + transposed(s) * (turned_v + transposed(turned_v))
+    inner = inner + masked(b.expand(gs, (*a.shape[:-2], n, n)), "equal")
+    left = product(u, inner)
+    if m > n:
+        left = left + (gu - product(u, product(transposed(u), gu))) * over
+    return (product(left, transposed(v)),)
+
+
+def _reciprocal(s: Node) -> Node:
+    present = b.apply("not_equal", s, 0)
+    return b.apply("where", present, 1 / b.apply("where", present, s, 1), 0)
+
+
+def _svd_passes(node: Node, width: Any) -> Node:
+    (a,) = node.inputs
+    m, n = a.shape[-2:]
+    basis, square = qr_parts(qr(a)) if m > n else (None, a)
+    w, v = _orthogonal_rows(square)
+    sizes = b.apply("sqrt", b.build("sum", w * w, axes=(w.ndim - 1,)))
+    s, w, v = _in_order(transposed(sizes), w, v)
+    # The directions of w that are (nearly) zero are anything orthogonal to the others, and QR finds such.
+    u, signs = qr_parts(qr(transposed(w * transposed(_reciprocal(s)))))
+    u = u * b.apply("where", diagonal_of(signs) < 0, b.constant(-1, a.dtype), 1)
+    u = u if basis is None else product(basis, u)
+    return joined([joined([u, s], -2), transposed(v)], -2)
+
+
+def _svd_shape(shapes: Sequence[Shape]) -> Shape:
+    *lead, m, n = tall("svd")(shapes)
+    return (*lead, m + 1 + n, n)
+
+
+routine(
+    "svd", template="linalg_jacobi.comp.j2", geometry=composed, shape=_svd_shape, dtype=wide("svd"),
+    numpy=each_matrix(_svd_of), grad=_svd_grad, samples=TALL, passes=_svd_passes,
+    batched=True, host_rule=HOSTED, doc="singular values and vectors, packed",
+)  # fmt: skip
+
+
+# ---- eigenvalues of symmetric matrices
+def eigh(a: Node) -> Node:
+    """Eigenvalues, ascending, over eigenvectors of symmetric a: (..., n, n) -> (..., n+1, n).
+
+    Only the lower triangle of a counts.
+    """
+    return b.build("eigh", a)
+
+
+def eigh_parts(packed: Node) -> tuple[Node, Node]:
+    n = packed.shape[-1]
+    return block(packed, (0, 1), (0, n)), block(packed, (1, n + 1), (0, n))
+
+
+def _eigh_of(a: np.ndarray) -> np.ndarray:
+    if not np.isfinite(a).all():
+        return np.full((len(a) + 1, len(a)), np.nan, a.dtype)
+    values, vectors = np.linalg.eigh(a)
+    return np.concatenate([values[None], vectors], axis=0)
+
+
+def _eigh_grad(g: Node, out: Node, a: Node) -> tuple:
+    (values, v), (gvalues, gv) = eigh_parts(out), eigh_parts(g)
+    n = a.shape[-1]
+    inner = _gaps(values) * product(transposed(v), gv) + masked(b.expand(gvalues, (*a.shape[:-2], n, n)), "equal")
+    whole = product(product(v, inner), transposed(v))
+    return ((whole + transposed(whole)) * 0.5,)
+
+
+def _eigh_passes(node: Node, width: Any) -> Node:
+    (a,) = node.inputs
+    below = masked(a, "greater")
+    a = below + transposed(below) + masked(a, "equal")
+    sizes = b.build("sum", b.apply("abs", a), axes=(a.ndim - 1,))
+    bound = b.build("max", sizes, axes=(a.ndim - 2,), ties="first")
+    # Shifted until it is positive definite, singular vectors are eigenvectors; the values then come from the vectors.
+    _, v = _orthogonal_rows(a + identity(a, a.shape[-1]) * bound)
+    values = b.build("sum", v * product(v, a), axes=(a.ndim - 1,))
+    order, v = _in_order(-transposed(values), v)
+    return joined([-order, transposed(v)], -2)
+
+
+def _eigh_shape(shapes: Sequence[Shape]) -> Shape:
+    *lead, n, _ = square("eigh")(shapes)
+    return (*lead, n + 1, n)
+
+
+routine(
+    "eigh", template="linalg_jacobi.comp.j2", geometry=composed, shape=_eigh_shape, dtype=wide("eigh"),
+    numpy=each_matrix(_eigh_of), grad=_eigh_grad, samples=DEFINITE, passes=_eigh_passes,
+    batched=True, host_rule=HOSTED, doc="eigenvalues and eigenvectors of symmetric matrices, packed",
+)  # fmt: skip
