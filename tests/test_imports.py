@@ -12,7 +12,7 @@ import vkgrad
 
 # From the bottom up. A module may import from its own group or from one above its line here, never below.
 LAYERS = (
-    ("errors", "config", "counters", "notice"),
+    ("errors", "config", "counters", "notice", "sizes", "showing"),
     ("ir",),
     ("ops",),
     ("autodiff", "batching"),
@@ -27,7 +27,7 @@ LAYERS = (
         "placement", "draws", "array_api", "einops_backend",
     ),
     ("nn", "optim", "data", "serialization", "resuming"),
-    ("viz", "profile", "bench", "cli", "__init__", "__main__"),
+    ("viz", "profile", "reporting", "bench", "cli", "__init__", "__main__"),
 )  # fmt: skip
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 

@@ -60,6 +60,7 @@ bool = bool_  # the array API standard's name
 
 if TYPE_CHECKING:
     from vkgrad import data, fft, linalg, testing, viz
+    from vkgrad.reporting import report
     from vkgrad.resuming import load_checkpoint, save_checkpoint
     from vkgrad.serialization import load, load_metadata, save
     from vkgrad.viz import to_networkx
@@ -71,6 +72,7 @@ else:
         "linalg": "linalg",
         "testing": "testing",
         "viz": "viz",
+        "report": "reporting",
         "to_networkx": "viz",  # networkx takes longer than all the rest
         "load": "serialization",
         "load_checkpoint": "resuming",

@@ -27,6 +27,7 @@ class CustomRule:
     pull: Callable[[Node], Sequence[Node | None]]
 
 
+on_vjp: list[Callable[[Sequence[Node]], None]] = []  # watchers, told what is differentiated
 custom_rules: WeakMap[Node, CustomRule] = WeakMap()
 _programs: dict[tuple, Program] = {}
 
@@ -47,6 +48,8 @@ def vjp(outputs: Sequence[Node], wrt: Sequence[Node], cotangents: Sequence[Node]
 
     Raises: `DifferentiationError` when a path goes through an op that has no derivative.
     """
+    for watch in on_vjp:
+        watch(outputs)
     targets = set(wrt)
     has_custom = False
 

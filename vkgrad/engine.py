@@ -81,6 +81,7 @@ pending: list[ref[Any]] = []
 MOST_PENDING_HANDLES = 4096  # then it is looked at, for those that are gone
 _most_pending = MOST_PENDING_HANDLES
 _aside = threading.local()  # `handles`: what this thread keeps out of `pending` now
+on_plan: list[Callable[[Sequence[Node], Plan], None]] = []  # asked for by whoever computes these nodes, or looks on
 on_flush: list[Callable[[Plan | None, Recording], None]] = []
 lock = threading.RLock()
 
@@ -316,6 +317,8 @@ def plan_for(
                 _plans.popitem(last=False)
         else:
             _plans.move_to_end((key, settings))
+    for watch in on_plan:
+        watch(targets, found[0])
     return *found, leaves
 
 

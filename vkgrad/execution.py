@@ -13,6 +13,7 @@ from vkgrad.ir.op import OPS, Family
 from vkgrad.ops.sources import leaf
 from vkgrad.schedule.explain import KernelReport, explain, report
 from vkgrad.schedule.plan import Plan
+from vkgrad.showing import html_table
 from vkgrad.tensor import Tensor
 
 __all__ = [
@@ -53,6 +54,24 @@ class PlanReport:
 
     __str__ = explain
     __repr__ = explain
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each kernel."""
+        rows = [
+            (
+                number,
+                kernel.level,
+                kernel.row or kernel.kind,
+                "×".join(map(str, kernel.parallel)) or "1",
+                "×".join(map(str, kernel.reduced)),
+                kernel.bytes_read + kernel.bytes_written,
+                kernel.flops,
+                " ".join(kernel.ops),
+            )
+            for number, kernel in enumerate(self.kernels)
+        ]
+        heads = ("#", "level", "kernel", "places", "over", "bytes", "FLOPs", "operations")
+        return html_table(self.text.partition("\n")[0], rows, heads)
 
 
 def plan(*values: Any) -> PlanReport:

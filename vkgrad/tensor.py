@@ -22,6 +22,7 @@ from vkgrad.ir.node import Node, walk
 from vkgrad.ir.op import OPS, Op, Shape
 from vkgrad.ops.sources import LEAF
 from vkgrad.ops.views import alias, permute
+from vkgrad.showing import html_array
 
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # the last is the one implemented; it extends them
 HOST = (1, 0)  # DLPack's number for host memory, where `numpy` puts a value
@@ -218,6 +219,11 @@ class Tensor:
         digits = np.array2string(self.numpy(), separator=", ", prefix="tensor(")
         asked = ", requires_grad=True" if self.requires_grad else ""
         return f"tensor({digits}, dtype={self.dtype.name}{asked})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the corners of up to two axes as a table, more axes as text."""
+        asked = ", requires_grad" if self.requires_grad else ""
+        return html_array(f"{self.dtype.name} {self.shape}{asked}", self.numpy())
 
     def __reduce__(self) -> tuple:
         return _restore, (self.numpy(), self.dtype.name, self.requires_grad)

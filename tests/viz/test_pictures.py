@@ -126,3 +126,79 @@ def test_deep_graphs_need_no_recursion_and_too_large_ones_are_refused() -> None:
     for _ in range(150):
         x = vg.sin(x)
     vg.viz.graph(x).svg()
+
+
+# ---- differentiation
+def test_differentiation_adds_to_what_was_there() -> None:
+    x = vg.tensor([1.0, 2.0, 3.0])
+    album = vg.viz.autodiff(lambda x: vg.sum(vg.exp(vg.sin(x))), x)
+    before, after = album
+    assert not any(box.hollow for box in before.boxes.values())
+    hollow = [box for box in after.boxes.values() if box.hollow]
+    assert len(hollow) >= len(before.boxes) - 1  # the result may have become a part of the gradient
+    added = " ".join(line for box in after.boxes.values() if not box.hollow for line in box.lines)
+    assert "cos" in added and "sin" not in added.split()
+    assert album["after differentiation"] is after
+
+
+def test_an_album_is_one_page(layer: vg.Tensor, tmp_path: Path) -> None:
+    album = vg.viz.Album({"a": vg.viz.graph(layer), "b < c": vg.viz.plan(layer)})
+    page = album.save(tmp_path / "both.html").read_text()
+    assert page.count("<svg") == len(album) == 2 and "b &lt; c" in page
+    with pytest.raises(ConfigError, match=r"\.html"):
+        album.save(tmp_path / "both.svg")
+
+
+def test_pictures_hold_no_values() -> None:
+    """A picture that is kept must not keep memory of the device."""
+    x = vg.tensor([1.0]) + 1.0
+    picture = vg.viz.graph(x)
+    assert all(isinstance(key, int) for key in picture.boxes)
+
+
+# ---- memory
+def chain() -> vg.Tensor:
+    """Products that cannot be fused, so that each is a temporary for a while."""
+    x = vg.tensor(np.ones((16, 16), np.float32))
+    for _ in range(5):
+        x = x @ x
+    return x
+
+
+def test_the_memory_map_shows_every_temporary_where_it_is() -> None:
+    found = vg.viz.memory(chain())
+    buffers = [(n, b) for n, b in enumerate(found.plan.buffers) if b.kind == "temporary"]
+    assert [life.number for life in found.lives] == [number for number, _ in buffers]
+    assert len(buffers) > 2
+    for life in found.lives:
+        assert life.first <= life.last < found.plan.depth
+        assert life.offset + life.size_bytes <= found.plan.arena_bytes
+    assert max(found.live_bytes()) <= found.plan.arena_bytes
+    hovers = [each.text or "" for each in ElementTree.fromstring(found.svg()).iter(f"{SVG}title")]
+    assert sum(hover.startswith("temporary") for hover in hovers) == len(buffers)
+
+
+def test_no_two_temporaries_share_bytes_while_both_live() -> None:
+    found = vg.viz.memory(chain()).lives
+    shared = 0
+    for number, one in enumerate(found):
+        for other in found[number + 1 :]:
+            in_space = one.offset < other.offset + other.size_bytes and other.offset < one.offset + one.size_bytes
+            in_time = one.first <= other.last and other.first <= one.last
+            assert not (in_space and in_time)
+            shared += in_space
+    assert shared  # else this proves nothing
+
+
+def test_a_plan_without_temporaries_has_a_map() -> None:
+    found = vg.viz.memory(vg.tensor([1.0]) + 1.0)
+    assert found.title.startswith("0 temporaries")
+    ElementTree.fromstring(found.svg())
+
+
+# ---- dark and light
+def test_every_colour_has_its_dark_counterpart(layer: vg.Tensor) -> None:
+    svg = vg.viz.plan(layer).svg()
+    dark = svg.partition("prefers-color-scheme: dark")[2].partition("</style>")[0]
+    for name in set(re.findall(r'class="([\w-]+)', svg)) - {"vkgrad"}:
+        assert f".{name}{{" in dark, name

@@ -15,6 +15,7 @@ from vkgrad.bench import guards
 from vkgrad.codegen import cache
 from vkgrad.functions import elementwise, linear
 from vkgrad.profile import KernelTime, time_kernels
+from vkgrad.profile.trace import nearest_roof
 from vkgrad.tensor import eval, tensor
 
 # Read, and as much again written: beyond every cache. Software Vulkan loads so slowly that no cache matters to it.
@@ -62,8 +63,7 @@ class Peaks:
 
         Above 1 where its bytes stay in a cache, which the copy's do not.
         """
-        memory, arithmetic = kernel.gb_s / self.copy_gb_s, kernel.gflop_s / self.fma_gflop_s
-        return (memory, "memory") if memory >= arithmetic else (arithmetic, "arithmetic")
+        return nearest_roof(kernel.gb_s, kernel.gflop_s, self)
 
     def __str__(self) -> str:
         return (

@@ -17,12 +17,12 @@ from typing import Literal
 import numpy as np
 
 from vkgrad.cli import info
-from vkgrad.cli.caches import in_words
 from vkgrad.cli.probes import PROBES, wrong_answers
 from vkgrad.codegen import cache, compilers, render
 from vkgrad.codegen.rows import ROWS
 from vkgrad.config import LOADER_VARIABLE, SWITCHES, config, unknown_variables
 from vkgrad.errors import UnsupportedError, VkgradError
+from vkgrad.sizes import in_words
 
 INSTALL_DRIVER = "apt-get install libvulkan1 mesa-vulkan-drivers"
 # What makes the loader look elsewhere than where packages put things: where set, a package mends nothing.

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vkgrad import engine
-from vkgrad.cli.caches import in_words
 from vkgrad.cli.versions import version_of
 from vkgrad.config import config
 from vkgrad.errors import VkgradError
 from vkgrad.ir.dtypes import DTYPES
+from vkgrad.sizes import in_words
 
 # What a device's type is in words. Software Vulkan is never called a GPU.
 TYPES = {

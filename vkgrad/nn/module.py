@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from vkgrad import engine
 from vkgrad.errors import DataError, ShapeError
+from vkgrad.showing import html_table
 from vkgrad.tensor import Tensor, asarray
 
 Self = TypeVar("Self", bound="Module")
@@ -181,6 +182,16 @@ class Module:
 
     def __repr__(self) -> str:
         return "\n".join(_lines("", self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each module inside, with its parameters."""
+        rows = []
+        for name, module in self.named_modules():
+            own = [(n, m) for n, m in _own_members(module) if isinstance(m, Tensor) and _is_saved(n)]
+            shapes = ", ".join(f"{n} {m.shape}" for n, m in own)
+            count = sum(p.size for p in module.parameters())
+            rows.append((name or "·", f"{type(module).__name__}({module.extra_repr()})", f"{count:,}", shapes))
+        return html_table(type(self).__name__, rows, ("name", "module", "parameters", "its own"))
 
 
 def _members(name: str, value: Any, inside: tuple[int, ...] = ()) -> Iterator[tuple[str, Tensor | Module]]:

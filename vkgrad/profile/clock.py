@@ -47,6 +47,11 @@ class KernelTime:
     def gflop_s(self) -> float:
         return self.kernel.flops / self.time_us / 1e3
 
+    @property
+    def intensity(self) -> float:
+        """FLOPs for each of those bytes: its place on the x axis of a roofline."""
+        return self.kernel.flops / max(self.kernel.bytes_read + self.kernel.bytes_written, 1)
+
 
 @dataclass(frozen=True)
 class StepTimes:
@@ -87,7 +92,7 @@ def time_kernels(function: Callable[..., Any], *arguments: Any, runs: int = 30) 
         engine.on_flush.remove(watch)
     if not seen:
         raise UnsupportedError("time_kernels: the function submitted no kernels; call it on values that are needed")
-    parts = [_take_apart(plan, recording, runs) for plan, recording in seen]
+    parts = [take_apart(plan, recording, runs) for plan, recording in seen]
     del kept
     return StepTimes(
         tuple(kernel for part in parts for kernel in part.kernels),
@@ -96,7 +101,8 @@ def time_kernels(function: Callable[..., Any], *arguments: Any, runs: int = 30) 
     )
 
 
-def _take_apart(plan: Plan, recording: Any, runs: int) -> StepTimes:
+def take_apart(plan: Plan, recording: Any, runs: int = 30) -> StepTimes:
+    """Time one recording, as medians over `runs`, and put back what its kernels write."""
     numbers = range(len(plan.kernels))
     levels = [[number for number in numbers if plan.levels[number] == level] for level in range(plan.depth)]
     return StepTimes(

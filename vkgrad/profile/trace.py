@@ -6,7 +6,7 @@ device when it was handed over or when the device was done with the one before, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vkgrad.profile.clock import KernelTime
 
@@ -17,26 +17,55 @@ WIDEST_OPS = 40  # characters of a kernel's operations in the table
 HOST = 1  # the host's process in the trace; devices follow
 
 
-def table(profile: Profile) -> str:
+class Roofs(Protocol):
+    """What a device can do at most, as `vkgrad.bench.peaks.measured()` finds it."""
+
+    @property
+    def copy_gb_s(self) -> float: ...
+    @property
+    def fma_gflop_s(self) -> float: ...
+
+
+def table(profile: Profile, roofs: Roofs | None = None) -> str:
     same: dict[tuple[str, str, tuple[str, ...]], list[KernelTime]] = {}
     for kernel in profile.kernels:
         same.setdefault((kernel.name, kernel.space, kernel.kernel.ops), []).append(kernel)
     total = profile.device_us
-    lines = [f"{'total µs':>10} {'share':>6} {'count':>6} {'mean µs':>9} {'GB/s':>8} {'GFLOP/s':>9}  kernel"]
+    bound = f" {'of roof':>8} {'bound by':>10}" if roofs else ""
+    lines = [
+        f"{'total µs':>10} {'share':>6} {'count':>6} {'mean µs':>9} {'GB/s':>8} {'GFLOP/s':>9} {'FLOP/B':>7}"
+        f"{bound}  kernel"
+    ]
     for (name, space, ops), kernels in sorted(same.items(), key=lambda item: -sum(k.time_us for k in item[1])):
         time = sum(kernel.time_us for kernel in kernels)
         moved = sum(k.kernel.bytes_read + k.kernel.bytes_written for k in kernels)
         flops = sum(k.kernel.flops for k in kernels)
         words = " ".join(ops)
+        gb_s, gflop_s = moved / time / 1e3, flops / time / 1e3
+        if roofs:
+            share, which = nearest_roof(gb_s, gflop_s, roofs)
+            bound = f" {share:8.1%} {which:>10}"
         lines.append(
-            f"{time:10.1f} {time / total:6.1%} {len(kernels):6} {time / len(kernels):9.2f} {moved / time / 1e3:8.2f} "
-            f"{flops / time / 1e3:9.2f}  {name} {space}: {words[:WIDEST_OPS]}{'…' * (len(words) > WIDEST_OPS)}"
+            f"{time:10.1f} {time / total:6.1%} {len(kernels):6} {time / len(kernels):9.2f} {gb_s:8.2f} "
+            f"{gflop_s:9.2f} {flops / max(moved, 1):7.2f}{bound}  "
+            f"{name} {space}: {words[:WIDEST_OPS]}{'…' * (len(words) > WIDEST_OPS)}"
         )
     lines.append(
         f"{len(profile.flushes)} submissions of {len(profile.kernels)} kernels: {total:.1f} µs on the device, "
         f"{profile.host_us:.1f} µs of the host"
     )
+    if roofs:
+        lines.append(f"roofs: {roofs}")
     return "\n".join(lines)
+
+
+def nearest_roof(gb_s: float, gflop_s: float, roofs: Roofs) -> tuple[float, str]:
+    """How near a kernel is to the nearer of the two roofs, and which that is: "memory" or "arithmetic".
+
+    Above 1 where its bytes stay in a cache, which the bytes that the roof was measured with do not.
+    """
+    memory, arithmetic = gb_s / roofs.copy_gb_s, gflop_s / roofs.fma_gflop_s
+    return (memory, "memory") if memory >= arithmetic else (arithmetic, "arithmetic")
 
 
 def trace(profile: Profile) -> dict[str, Any]:

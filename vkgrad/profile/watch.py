@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkgrad import engine
 from vkgrad.profile.clock import KernelTime, each_alone
 from vkgrad.schedule.plan import Plan
+
+if TYPE_CHECKING:
+    from vkgrad.profile.trace import Roofs
 
 
 @dataclass(frozen=True)
@@ -63,13 +66,18 @@ class Profile:
         """Time of all kernels, one after the other."""
         return sum(flush.device_us for flush in self.flushes)
 
-    def table(self) -> str:
-        """The kernels with equal ones together, the most expensive first."""
+    def table(self, roofs: Roofs | None = None) -> str:
+        """The kernels with equal ones together, the most expensive first.
+
+        FLOP/B is a kernel's place on the x axis of a roofline. With `roofs` (`vkgrad.bench.peaks.measured()`) there is
+        also how near it comes to what the device can do, and which of the two bounds it.
+        """
         from vkgrad.profile.trace import table
 
-        return table(self)
+        return table(self, roofs)
 
-    __str__ = table
+    def __str__(self) -> str:
+        return self.table()
 
     def trace(self) -> dict[str, Any]:
         """The events in the format of `chrome://tracing` and https://ui.perfetto.dev, ready for `json.dump`."""

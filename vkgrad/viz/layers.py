@@ -38,12 +38,22 @@ class Placement:
 
 
 def longest_path_rows(graph: nx.DiGraph) -> dict[Hashable, int]:
-    """A row for each node, below all it comes from; nodes that come from nothing stand right above their reader."""
+    """A row for each node, below all it comes from; what comes from one place only stands right above its reader.
+
+    That is: a node that comes from nothing, and a chain below it that nobody else reads. Otherwise everything that a
+    late node needs would stand at the top, side by side, at the end of long edges.
+    """
     row = {node: number for number, nodes in enumerate(nx.topological_generations(graph)) for node in nodes}
-    for node in graph:
-        if not graph.in_degree(node) and graph.out_degree(node):
+    order = list(nx.topological_sort(graph))
+    falls: set[Hashable] = set()
+    for node in order:
+        if all(source in falls and graph.out_degree(source) == 1 for source in graph.predecessors(node)):
+            falls.update({node} if graph.in_degree(node) <= 1 else ())
+    for node in reversed(order):
+        if node in falls and graph.out_degree(node):
             row[node] = min(row[reader] for reader in graph.successors(node)) - 1
-    return row
+    first = min(row.values())
+    return {node: number - first for node, number in row.items()}
 
 
 def place(
