@@ -98,8 +98,8 @@ def drawn(nodes: Sequence[Node], before: Collection[Node] = ()) -> Picture:
     hidden = len(literals.keys() - targets)
     added = f", {len(view) - sum(node in before for node in view)} of them added (filled)" if before else ""
     title = f"{len(view)} nodes{added}" + (f", {hidden} of them literals written into their readers" if hidden else "")
-    # Numbers instead of nodes: a picture that is kept must not keep values on the device. Neither must these graphs, which
-    # point to themselves and stay until they are collected.
+    # Numbers instead of nodes: a picture that is kept must not keep values on the device. Neither must these
+    # graphs, which point to themselves and stay until they are collected.
     number = {node: at for at, node in enumerate(shown)}
     picture = Picture(title, nx.relabel_nodes(shown, number), {number[node]: box for node, box in boxes.items()})
     view.clear()
