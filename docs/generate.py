@@ -10,9 +10,12 @@ import json
 import re
 import runpy
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
+from vkgrad.cli import residency
 from vkgrad.config import SWITCHES
+from vkgrad.ir.dtypes import ANY, FLOATING, INTEGRAL, bool_
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, OPS, ZERO, Family, Op
 
 DOCS = Path(__file__).parent
@@ -39,14 +42,50 @@ def gradient_of(op: Op) -> str:
     return "none" if op.grad is NOT_DIFFERENTIABLE else "yes"
 
 
-def operations() -> str:
-    """Every primitive, from its record."""
+TYPES = {"floats": FLOATING, "integers": INTEGRAL, "bool": (bool_,)}
+
+
+def types_of(op: Op) -> str:
+    """The element types that an op is looked at with: a group by its name if it takes all of it."""
+    taken = [dtype for dtype in ANY if residency.cases_of(op, dtype)]
+    words = []
+    for name, group in TYPES.items():
+        own = [dtype for dtype in group if dtype in taken]
+        words += [name] if len(own) == len(group) else [dtype.name for dtype in own]
+    return ", ".join(words)
+
+
+def placement_of(op: Op, entered: set[residency.Place]) -> str:
+    """Where it runs, from the register of what stays on the device and from the op's host rule."""
+    if op.family is Family.LEAF:
+        return "memory"
+    places = [place for place in residency.places() if place[0] == op.name]
+    missing = [" ".join(place[1:]) for place in places if place not in entered]
+    where = "never runs" if op.family is Family.VIEW else "device"
+    hosted = [f"not {', '.join(missing)}"] if missing else []
+    hosted += [f"host with {op.host_rule.condition}"] if op.host_rule else []
+    return "; ".join([where, *hosted])
+
+
+def family(of: Family) -> str:
+    """The primitives of one family: types, placement, gradient, and what a note says of kinks, ties and edges."""
+    entered = residency.registered()
     rows = []
-    for family in Family:
-        for op in sorted((op for op in OPS.values() if op.family is family), key=lambda op: op.name):
-            note = " ".join(op.doc.split())
-            rows.append((f"`{op.name}`", family.value, str(op.arity), gradient_of(op), note))
-    return table(("primitive", "family", "operands", "gradient", "note"), rows)
+    for op in sorted((op for op in OPS.values() if op.family is of), key=lambda op: op.name):
+        note = " ".join(op.doc.split())
+        cells = (str(op.arity), types_of(op), placement_of(op, entered), gradient_of(op), note)
+        rows.append((f"`{op.name}`", *cells))
+    return table(("primitive", "operands", "types", "runs on", "gradient", "note"), rows)
+
+
+def operations() -> str:
+    """The families, and which primitives each has."""
+    rows = []
+    for of in Family:
+        names = sorted(op.name for op in OPS.values() if op.family is of)
+        page = "source" if of is Family.LEAF else of.value
+        rows.append((f"[{of.value}](ops/{page}.md)", str(len(names)), ", ".join(f"`{name}`" for name in names)))
+    return table(("family", "", "primitives"), rows)
 
 
 def limitations() -> str:
@@ -61,8 +100,21 @@ def limitations() -> str:
         [
             f"**Gradient zero wherever it exists** ({len(flat)}): {listed(flat)}.",
             f"**No gradient; asking for one is an error** ({len(none)}): {listed(none)}.",
+            *hosts(),
+            f"**Resident**: {len(residency.registered())} of {len(list(residency.places()))} primitives x types x "
+            "directions (forward, reverse, jvp) run on the device, by the register that `python -m vkgrad residency` "
+            "compares with what it finds.",
         ]
     )
+
+
+def hosts() -> list[str]:
+    return [
+        f"**Left to the host**, if the host policy lets it: `{op.name}` with {op.host_rule.condition}, since "
+        f"{op.host_rule.reason}."
+        for op in OPS.values()
+        if op.host_rule is not None
+    ]
 
 
 DRIVERS = {"lavapipe": "lavapipe", "swiftshader": "SwiftShader", "nvidia-h200": "NVIDIA H200", "cpu": "`cpu`"}
@@ -95,6 +147,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "operations": operations,
     "limitations": limitations,
     "ulps": ulps,
+    **{f"family_{of.value}": partial(family, of) for of in Family},
     "array_api": array_api,
 }
 

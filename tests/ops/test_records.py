@@ -6,6 +6,7 @@ Everything is derived from `OPS`. The meanings themselves are tested in test_mea
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -64,6 +65,12 @@ def test_glsl_names_every_operand_and_nothing_unknown(op: Op) -> None:
         for attributes in ATTRIBUTES.get(op.name, [{}]):
             text = glsl.format(x="<0>", y="<1>", z="<2>", w="<3>", **{**attributes, **dtype.glsl_fields})
             assert all(f"<{i}>" in text for i in range(op.arity))
+
+
+@pytest.mark.parametrize("name", ["abs", "relu", "maximum", "minimum", "max", "min", "scan", "scatter", "argsort"])
+def test_kinks_and_ties_are_stated(name: str) -> None:
+    """The pages of the families show what a record says of them."""
+    assert re.search(r"derivative at 0|ties|[Ee]qual|Stable", OPS[name].doc)
 
 
 # ---- types and shapes

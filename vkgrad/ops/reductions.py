@@ -89,6 +89,7 @@ reduction(
 reduction(
     "prod", dtype=numeric, numpy=lambda x, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype),
     init=lambda dtype: 1, combine="{x} * {y}", samples=uniform(0.5, 1.5) + edges(0.0, nan), grad=_prod_grad,
+    doc="The gradient is right with any number of zeros, to any order.",
 )  # fmt: skip
 reduction(
     "max", dtype=numeric,
