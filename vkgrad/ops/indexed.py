@@ -271,8 +271,8 @@ routine(
         *(case((2, 8, 1), (2, 8), extent=2, join=join, chunk=0) for join in ("sum", "max")),
         case((0, 2), (0,), extent=4, join="sum", chunk=0),
     ),
-    doc="What is sent to each place, joined (sum, prod, max, min), in a fixed order. Equal extremes share the gradient; "
-    "that of products is right with any number of zeros, to first order.",
+    doc="What is sent to each place, joined (sum, prod, max, min) in a fixed order. Equal extremes share the gradient, "
+    "and that of products is right with any number of zeros, to first order.",
 )  # fmt: skip
 routine(
     "segments", template="segments.comp.j2", geometry=segments_geometry, arity=4, numpy=segments_meaning,
