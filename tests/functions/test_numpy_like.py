@@ -81,6 +81,19 @@ CASES: list[Case] = [
     case("nanquantile", HOLES, np.array([[0.0, 0.25], [0.9, 1.0]]), axis=1), case("nanquantile", HOLES, 0.3, axis=0),
     case("nanquantile", HOLES, np.array([0.5, 0.1]), keepdims=True), case("nanpercentile", HOLES, 70.0),
     case("nansum", COUNTS), case("nanmax", COUNTS),
+    case("fmax", SPECIAL, SPECIAL[::-1].copy()), case("fmin", SPECIAL, SPECIAL[::-1].copy()), case("fmax", COUNTS, 1),
+    case("fmod", LINE * 5, OTHER), case("fmod", COUNTS - 2, np.int32(2)), case("float_power", COUNTS, 0.5),
+    case("logaddexp2", LINE, OTHER), case("sinc", np.array([0.0, 0.5, 1.0, -2.25], np.float32)),
+    case("heaviside", SPECIAL, 0.25), case("deg2rad", LINE), case("rad2deg", LINE), case("isposinf", SPECIAL),
+    case("isneginf", SPECIAL), case("select", [LINE > 1, LINE > 0], [LINE, -LINE], 5.0),
+    case("isin", COUNTS, np.array([1, 3], np.int32)), case("isin", LINE, LINE[:2], invert=True),
+    case("isin", COUNTS, np.zeros(0, np.int32)), case("argwhere", CUBE > 0), case("flatnonzero", MATRIX > 0),
+    case("indices", (2, 3)), case("append", LINE, OTHER), case("append", MATRIX, MATRIX, 1),
+    case("append", MATRIX, LINE),
+    case("delete", LINE, 2), case("delete", MATRIX, [0, -1, 0], 1), case("delete", MATRIX, slice(None, None, 2), 0),
+    case("delete", MATRIX, 3), case("array_split", LINE, 3), case("array_split", MATRIX, 4, axis=1),
+    case("array_split", LINE, [2, 5]), case("logspace", -1, 2, 7), case("geomspace", 1.0, 1000.0, 4),
+    case("geomspace", -8.0, -1.0, 4, endpoint=False), case("arcsin", LINE / 3), case("power", np.abs(LINE), OTHER),
     *(case(name, first, second, mode) for name in ("convolve", "correlate") for mode in ("full", "same", "valid")
       for first, second in ((LINE, OTHER[:3]), (LINE[:4], OTHER), (LINE[:1], OTHER[:1]), (COUNTS, COUNTS[:4]))),
 ]  # fmt: skip
@@ -146,6 +159,8 @@ SMOOTH: dict[str, tuple[Callable, tuple]] = {
     "vander": (vg.vander, (draw(3, low=0.5),)),
     "rot90": (lambda x: vg.rot90(x) * vg.rot90(x, -1), (draw(3, 3),)),
     "average": (lambda x, w: vg.average(x, 1, w), (draw(2, 3), draw(3, low=0.5))),
+    "sinc": (vg.sinc, (np.array([0.0, 0.3, -1.0]),)),
+    "fmod": (vg.fmod, (np.array([2.5, -2.5, 1.0]), np.array([1.1, 0.7, -3.0]))),
     "hypot": (vg.hypot, (draw(4, low=0.5), draw(4, low=0.5, seed=2))),
     "copysign": (vg.copysign, (draw(4, low=0.5), draw(4, seed=2))),
 }  # fmt: skip

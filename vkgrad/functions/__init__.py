@@ -9,6 +9,7 @@ from vkgrad.functions.convolution import *
 from vkgrad.functions.creation import *
 from vkgrad.functions.differences import *
 from vkgrad.functions.elementwise import *
+from vkgrad.functions.everyday import *
 from vkgrad.functions.joining import *
 from vkgrad.functions.linear import *
 from vkgrad.functions.lookup import *
