@@ -202,3 +202,14 @@ def test_every_colour_has_its_dark_counterpart(layer: vg.Tensor) -> None:
     dark = svg.partition("prefers-color-scheme: dark")[2].partition("</style>")[0]
     for name in set(re.findall(r'class="([\w-]+)', svg)) - {"vkgrad"}:
         assert f".{name}{{" in dark, name
+
+
+def test_a_plan_in_which_the_host_takes_part_is_drawn() -> None:
+    if vg.default_device().kind != "vulkan":
+        pytest.skip("nothing is left to the host by the cpu device")
+    x = vg.tensor(np.ones((130, 130), np.float32))
+    with vg.host_policy("allow"):
+        y = vg.exp(vg.linalg.eigh(x + 1.0)[0])
+        picture = vg.viz.plan(y)
+        assert len(vg.plan(y).kernels) == 2 and [key for key in picture.boxes if key[0] == "kernel"] == [("kernel", 0)]  # type: ignore[index]
+        ElementTree.fromstring(picture.svg())

@@ -1,5 +1,5 @@
 """The command line, `python -m vkgrad`: what is here (`info`), whether it works (`doctor`), what is kept (`cache`),
-where it runs (`residency`), how fast it is (`bench`).
+where it runs (`residency`), how fast it is (`bench`), and what a program of yours does (`plan viz profile report`).
 
 Each subcommand is a function from parsed arguments to an exit status. This folder prints; it must hold no knowledge
 that the library needs, so nothing imports it.
@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from vkgrad.cli import bench, caches, doctor, info, residency
+from vkgrad.cli import bench, caches, doctor, info, residency, scripts
 from vkgrad.cli.versions import version_of
 from vkgrad.errors import VkgradError
 
@@ -36,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     one.set_defaults(run=caches.run)
     residency.add_to(commands)
     bench.add_to(commands)
+    scripts.add_to(commands)
     return top
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from vkgrad.codegen.render import Shader
 from vkgrad.errors import ConfigError
 from vkgrad.ir.node import Node, walk
 from vkgrad.profile.clock import StepTimes, take_apart
-from vkgrad.schedule.explain import explain
+from vkgrad.schedule.explain import explain, report
 from vkgrad.schedule.plan import Plan
 from vkgrad.viz.drawing import Drawing
 from vkgrad.viz.graphs import drawn
@@ -51,22 +51,21 @@ class Seen:
         """Time of all its runs."""
         return self.count * self.times.whole_us if self.times else 0.0
 
+    def _row(self) -> Callable[[Any], str] | None:
+        """The template row of a kernel, where the device has rows."""
+        rows = {id(kernel): shader.row for kernel, shader in zip(self.plan.kernels, self.shaders, strict=False)}
+        return (lambda kernel: rows[id(kernel)]) if rows else None
+
     @property
     def text(self) -> str:
         """The plan in words."""
-        rows = {id(kernel): shader.row for kernel, shader in zip(self.plan.kernels, self.shaders, strict=False)}
-        return explain(self.plan, (lambda kernel: rows[id(kernel)]) if rows else None)
+        return explain(self.plan, self._row())
 
     def drawings(self) -> dict[str, Drawing]:
-        """Plan, timeline and memory map."""
-        if self.times is None:
-            return {"memory": MemoryMap(self.plan)}
-        kernels = [kernel.kernel for kernel in self.times.kernels]
-        return {
-            "plan": drawn_plan(self.plan, kernels, self.text),
-            "timeline": Timeline(self.times),
-            "memory": MemoryMap(self.plan),
-        }
+        """The plan, its memory map, and if it was timed its timeline."""
+        timeline: dict[str, Drawing] = {"timeline": Timeline(self.times)} if self.times else {}
+        plan = drawn_plan(self.plan, report(self.plan, self._row()), self.text)
+        return {"plan": plan, **timeline, "memory": MemoryMap(self.plan)}
 
 
 @contextmanager

@@ -28,7 +28,10 @@ def plan(*values: Any) -> Picture:
     into it. Pills are buffers. The kernels of one level run side by side.
     """
     found = execution.plan(*values)
-    return drawn_plan(found.plan, found.kernels, found.text)
+    kernels = found.kernels[
+        len(found.kernels) - len(found.plan.kernels) :
+    ]  # where the host takes part, of the last plan
+    return drawn_plan(found.plan, kernels, found.text)
 
 
 def drawn_plan(plan: Plan, kernels: Sequence[KernelReport], notes: str = "") -> Picture:
