@@ -209,7 +209,7 @@ def main(given: Sequence[str] | None = None) -> int:
         arrays = [pool[shift : shift + count].reshape(case.shape).astype(case.dtype) for shift in range(case.inputs)]
         tensors = [vg.tensor(array) for array in arrays]
         vg.eval(*tensors)
-        seen = plan_of(lambda: case.ours(*tensors))  # noqa: B023  called at once
+        seen = plan_of(lambda given=tensors: case.ours(*given))
         error = check(case, case.ours(*tensors), arrays)
         wrong = error > (2e-3 if case.dtype == "float16" else 3e-5)
         failed |= wrong
@@ -229,9 +229,8 @@ def main(given: Sequence[str] | None = None) -> int:
                       digits(torch) if torch else "", f"{torch / times.whole_us:.2f}" if torch else "",
                       f"{error:.0e}{' WRONG' if wrong else ''}", ways, alone])  # fmt: skip
         print("  ".join(lines[-1]), flush=True)
-        del tensors
     header = ["case", "us", "GB/s", "of the copy", "torch us", "torch / ours", "error", "kernels, us", "rows alone, us"]
-    print("\n" + drawn(header, [line if chosen.rows else line[:-1] + [""] for line in lines]))
+    print("\n" + drawn(header, [line if chosen.rows else [*line[:-1], ""] for line in lines]))
     if chosen.out:
         chosen.out.write_text("".join(json.dumps(record) + "\n" for record in records))
     return int(failed)

@@ -220,6 +220,17 @@ class Expressions:
         text = combine if isinstance(combine, str) else combine[instruction.dtype.kind]
         return text.format(x=x, y=y, type=instruction.dtype.glsl)
 
+    def in_halves(self, name: str, reduce: Reduce, elements: Sequence[str]) -> tuple[list[str], str]:
+        """Lines that join `elements`, the first half with the second and so on, and what they come to."""
+        lines: list[str] = []
+        while len(elements) > 1:
+            half = len(elements) // 2
+            names = [f"{name}_{half}_{number}" for number in range(half)]
+            for made, x, y in zip(names, elements[:half], elements[half:], strict=True):
+                lines.append(self.define(made, reduce.dtype, self.combine(reduce, x, y)))
+            elements = names
+        return lines, elements[0]
+
     def identity(self, instruction: Reduce) -> str:
         assert instruction.op.init is not None
         return literal(instruction.op.init(instruction.dtype), instruction.dtype)

@@ -13,6 +13,8 @@ from vkgrad.codegen.elements import Packing, stored_type
 from vkgrad.codegen.expressions import Expressions, Numbers, closure, literal
 from vkgrad.codegen.routine import geometry, variables
 from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size, mnk
+from vkgrad.codegen.strips import Lanes, Strips, Tiles
+from vkgrad.codegen.wide import VECTORS
 from vkgrad.ir.dtypes import DType
 from vkgrad.schedule.kernel import Call, Compute, Dispatch, Gather, Kernel, Literal, Load, Reduce, Store, parts
 
@@ -152,9 +154,6 @@ def buffer_declarations(
     )
 
 
-VECTORS = {"float": "vec4", "int": "ivec4", "uint": "uvec4"}  # four of a storage type
-
-
 class View:
     """What a template sees of a kernel: lists of lines, already in the right order. Templates hold the loops."""
 
@@ -237,6 +236,16 @@ class View:
             for n, s in enumerate(self.kernel.stores)
             if not self.kernel.stores_along(s)
         ]
+
+    # ---- several places or terms at once
+    def strips(self, width: int) -> Strips:
+        return Strips(self.text, width)
+
+    def lanes(self, along: str, lanes: int, own: int, local: int, held: bool) -> Lanes:
+        return Lanes(self.text, along, lanes, own, local, held)
+
+    def tiles(self, turned: int, side: int, wide_in: bool, wide_out: bool) -> Tiles:
+        return Tiles(self.text, turned, side, wide_in, wide_out)
 
     # ---- contractions
     def product(self) -> ProductView:

@@ -15,6 +15,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from vkgrad.codegen import nests
 from vkgrad.codegen.convolution import (
     channel_axis,
     is_moved_over,
@@ -92,6 +93,8 @@ def _trips(kernel: Kernel) -> int:
 def _nest_serial(kernel: Kernel, limits: Limits) -> bool:
     if limits.software:
         return kernel.terms <= _trips(kernel)
+    if nests.is_large(kernel):
+        return nests.lanes_of(kernel, limits.max_invocations) == 1
     few, many = kernel.places * kernel.terms <= 1 << 14, kernel.places >= 1 << 16
     return kernel.terms < (8 if few else 128 if many else 32)
 
@@ -108,6 +111,9 @@ def _serial_nest(kernel: Kernel, limits: Limits) -> dict[str, Any]:
 
 def _shared_nest(kernel: Kernel, limits: Limits) -> dict[str, Any]:
     """Lanes that share one place's terms, and places of a workgroup."""
+    if nests.is_large(kernel) and not limits.software:
+        lanes = nests.lanes_of(kernel, limits.max_invocations)
+        return {"lanes": lanes, "local": max(1, 128 // lanes), "each": 1}
     few = kernel.places < 128  # a large GPU has about as many processors: then one place should fill its own
     most = _power(min(1024 if few and not limits.software else 256, limits.max_invocations))
     lanes = 8 if limits.software else 32
@@ -589,6 +595,48 @@ def winograd_weights_row(name: str, bm: int, bc: int, kc: int, reason: str) -> R
     )  # fmt: skip
 
 
+# ---- large nests
+def _is_map(kernel: Kernel, limits: Limits) -> bool:
+    return not limits.software and nests.is_large(kernel) and 0 < kernel.parallel == len(kernel.extents)
+
+
+def _tiles(kernel: Kernel, limits: Limits) -> dict[str, Any]:
+    found = nests.tiles(kernel, limits.shared_bytes)
+    assert found is not None
+    return found
+
+
+def _lanes(kernel: Kernel, limits: Limits) -> dict[str, Any]:
+    return nests.lanes(kernel, limits.max_invocations, limits.shared_bytes)
+
+
+def _has_lanes(kernel: Kernel, limits: Limits) -> bool:
+    fits = not limits.software and nests.is_large(kernel) and kernel.parallel < len(kernel.extents)
+    return fits and nests.lanes_fit(kernel, limits.max_invocations, limits.shared_bytes)
+
+
+def _lanes_groups(kernel: Kernel, p: dict[str, Any]) -> int:
+    return _ceil(kernel.places // (4 if p["along"] == "places" else 1), p["local"])
+
+
+def _strips_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
+    own = nests.strips(kernel)
+    yield from ({"each": each} for each in (1, 2, 4, 8) if each != own["each"])
+    yield {"local": 128}
+
+
+def _lanes_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
+    own = _lanes(kernel, limits)
+    for change in ({"held": not own["held"]}, {"own": own["own"] * 4}, {"local": own["local"] * 2},
+                   {"local": own["local"] // 2}):  # fmt: skip
+        p = own | change
+        steps = _ceil(kernel.terms, p["lanes"]) if p["held"] else 1
+        share = p["lanes"] // p["own"]
+        fits = 0 < share * p["local"] <= limits.max_invocations and p["own"] * steps <= 2 * nests.HELD
+        if fits and p["own"] <= p["lanes"] and share * p["local"] >= 32:
+            yield change
+
+
 # ---- variants: what the tuner measures beside a row's own parameters
 # The parameters that decide the order of a sum; two ways of one template that agree in these have the same bits.
 ORDERING = ("lanes", "lanes_k", "slices", "edge")  # of which `edge` says how products are transformed
@@ -744,6 +792,36 @@ ROWS: tuple[Row, ...] = (
         "convolutions at batch 2048: 84 to 40 us, 133 to 63), tiles of 4x8 for 4x4 0.7 to 0.8",
         _tile_variants,
         _tile_us,
+    ),
+    Row(
+        "nest_tiles",
+        "nest_tiles.comp.j2",
+        lambda kernel, limits: _is_map(kernel, limits) and nests.tiles(kernel, limits.shared_bytes) is not None,
+        _tiles,
+        lambda kernel, p: nests.tile_count(kernel, p["turned"], p["side"]),
+        "large element-wise kernels with a transposed operand, which is turned in shared memory",
+        lambda kernel, limits: ({"side": side, "local": local} for side, local in ((32, 256), (64, 512), (32, 128))),
+        _last_for_products,
+    ),
+    Row(
+        "nest_strips",
+        "nest_strips.comp.j2",
+        _is_map,
+        lambda kernel, limits: nests.strips(kernel),
+        lambda kernel, p: max(1, _ceil(kernel.places // p["width"], p["local"] * p["each"])),
+        "large element-wise kernels: elements come and go in fours, several of them under way at once",
+        _strips_variants,
+        _last_for_products,
+    ),
+    Row(
+        "nest_lanes",
+        "nest_lanes.comp.j2",
+        _has_lanes,
+        _lanes,
+        _lanes_groups,
+        "large reductions: fours, and what is reduced twice is read once",
+        _lanes_variants,
+        _last_for_products,
     ),
     Row(
         "nest_serial",

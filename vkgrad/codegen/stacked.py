@@ -64,8 +64,8 @@ def order_of(kernel: Kernel, limits: Limits, row_of: RowOf) -> Order | None:
         return None
     row = row_of(kernel) or choose(kernel, limits)
     parameters = row.parameters(kernel, limits)
-    if row.template == "nest.comp.j2":
-        order = Order(parameters["lanes"])
+    if row.template.startswith("nest"):
+        order = Order(parameters.get("lanes", 1))
     elif row.template == "contract.comp.j2" and not parameters["broadcast"]:
         order = Order(parameters["lanes_k"])
     elif row.template == "contract_shared.comp.j2":
@@ -188,7 +188,7 @@ class Member(View):
             instruction = self.kernel.code[int(r["name"][1:])]
             assert isinstance(instruction, Reduce)
             elements = [f"{r['shared']}[{first} + {lane}]" for lane in range(self.joined_at_once)]
-            made, total = self._in_halves(r["name"], instruction, elements)
+            made, total = self.text.in_halves(r["name"], instruction, elements)
             lines += [*made, f"{r['name']} = {total};"]
         return lines
 
@@ -199,7 +199,7 @@ class Member(View):
         count = self.joined_at_once if self.in_halves else self.lanes
         elements = [f"{self.partial}[{first} + {lane * self.lane_step}]" for lane in range(count)]
         if self.in_halves:
-            lines, total = self._in_halves(self.result, reduce, elements)
+            lines, total = self.text.in_halves(self.result, reduce, elements)
         else:
             lines, total = [], elements[0]
             for number, element in enumerate(elements[1:]):
@@ -207,16 +207,6 @@ class Member(View):
                 lines.append(self.text.define(name, reduce.dtype, self.text.combine(reduce, total, element)))
                 total = name
         return [*lines, self.text.define(self.result, reduce.dtype, total)]
-
-    def _in_halves(self, name: str, reduce: Reduce, elements: Sequence[str]) -> tuple[list[str], str]:
-        lines: list[str] = []
-        while len(elements) > 1:
-            half = len(elements) // 2
-            names = [f"{name}_{half}_{number}" for number in range(half)]
-            for made, x, y in zip(names, elements[:half], elements[half:], strict=True):
-                lines.append(self.text.define(made, reduce.dtype, self.text.combine(reduce, x, y)))
-            elements = names
-        return lines, elements[0]
 
     @property
     def sums(self) -> list[str]:

@@ -78,7 +78,8 @@ def changed(row: Row, change: dict[str, Any]) -> Row:
 def order_of(row: Row, kernel: Kernel, limits: Limits) -> str:
     """The order in which `row` adds up: equal orders promise equal bits."""
     parameters = row.parameters(kernel, limits)
-    return " ".join((row.template, *(f"{name}={parameters[name]}" for name in ORDERING if name in parameters)))
+    family = "nest" if row.template.startswith("nest") else row.template  # all of which go about it in one way
+    return " ".join((family, *(f"{name}={parameters[name]}" for name in ORDERING if name in parameters)))
 
 
 def fastest(findings: Sequence[Finding]) -> str | None:
@@ -94,7 +95,7 @@ def fastest(findings: Sequence[Finding]) -> str | None:
 @cache
 def table_version() -> str:
     """A hash of all that a row's speed and bits depend on here: the table and the templates."""
-    modules = ("rows", "render", "expressions", "kernel_class", "tune")
+    modules = ("rows", "render", "expressions", "kernel_class", "nests", "strips", "tune", "wide")
     sources = [Path(str(import_module(f"vkgrad.codegen.{name}").__file__)) for name in modules]
     digest = hashlib.sha256()
     for path in (*sources, *sorted(path for path in template_folder().rglob("*") if path.is_file())):
