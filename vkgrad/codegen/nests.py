@@ -1,7 +1,7 @@
 """How a GPU goes through large nests, where memory decides: which axis is taken in fours, by whom, how much at once.
 
-Small kernels are won by few instructions and few workgroups, and have plainer rows. The lanes of a sum, which decide its
-order, follow from sizes alone; layouts decide which invocation has which lanes. This module must not know rows.
+Small kernels are won by few instructions and few workgroups, and have plainer rows. The lanes of a sum, which decide
+its order, follow from sizes alone; layouts decide which invocation has which lanes. This module must not know rows.
 """
 
 from __future__ import annotations

@@ -238,13 +238,13 @@ class View:
         ]
 
     # ---- several places or terms at once
-    def strips(self, width: int) -> Strips:
+    def in_strips(self, width: int) -> Strips:
         return Strips(self.text, width)
 
-    def lanes(self, along: str, lanes: int, own: int, local: int, held: bool) -> Lanes:
+    def in_lanes(self, along: str, lanes: int, own: int, local: int, held: bool) -> Lanes:
         return Lanes(self.text, along, lanes, own, local, held)
 
-    def tiles(self, turned: int, side: int, wide_in: bool, wide_out: bool) -> Tiles:
+    def in_tiles(self, turned: int, side: int, wide_in: bool, wide_out: bool) -> Tiles:
         return Tiles(self.text, turned, side, wide_in, wide_out)
 
     # ---- contractions

@@ -6,14 +6,15 @@ which row is best.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 
 from vkgrad.codegen.expressions import Expressions, closure
 from vkgrad.codegen.wide import Wide
-from vkgrad.ir.op import Op
-from vkgrad.schedule.kernel import Load, Reduce
+from vkgrad.schedule.kernel import Kernel, Load, Reduce
 
+# Lines that use the values of a group of terms, given its tag, its turn, and the condition under which it is one.
+Use = Callable[[str, int, str], list[str]]
 JOINED_AT_ONCE = 32  # partial sums that every invocation joins, rather than wait for others
 
 
@@ -77,6 +78,7 @@ class Lanes:
         self.steps = -(-kernel.terms // lanes)
         self.is_cut = kernel.terms % lanes != 0
         self.by_term = along == "terms" or (along == "" and self._terms_are_dense())
+        self._placed: set[str] = set()  # tags of groups whose coordinates are known
         self.partial = self.share * self.four  # sums of a place that are joined through shared memory
 
     def _terms_are_dense(self) -> bool:
@@ -136,7 +138,7 @@ class Lanes:
         ]
         return self.wide.values(chosen, "p", self._place_at())
 
-    def _over_terms(self, roots: Sequence[int], name: str, use: object) -> list[str]:
+    def _over_terms(self, roots: Sequence[int], name: str, use: Use) -> list[str]:
         """Lines that go through R for `roots`; `use(tag, turn, condition)` gives what is done with their values."""
         indices = closure(self.kernel, roots, self.full)
         if self.held:
@@ -158,7 +160,7 @@ class Lanes:
             lines += ["{", *inner, "}"]
         return lines
 
-    def _groups(self, groups: Iterable[tuple], indices: Sequence[int], use: object) -> list[str]:
+    def _groups(self, groups: Iterable[tuple], indices: Sequence[int], use: Use) -> list[str]:
         lines: list[str] = []
         groups = list(groups)
         for tag, base, turn, cut in groups:
@@ -168,12 +170,8 @@ class Lanes:
             lines += self.wide.loads(indices, tag, self._term_at(tag))
         for tag, _, turn, cut in groups:
             lines += self.wide.values(indices, tag, self._term_at(tag))
-            lines += use(tag, turn, f"{tag}_in" if cut else "")  # type: ignore[operator]
+            lines += use(tag, turn, f"{tag}_in" if cut else "")
         return lines
-
-    @property
-    def _placed(self) -> set[str]:
-        return self.__dict__.setdefault("_tags", set())
 
     def sum_up(self, level: int) -> list[str]:
         """Lines that add up the terms of each lane, and join the lanes that one invocation has `share` apart."""
@@ -296,7 +294,8 @@ class Lanes:
 class Tiles:
     """Element-wise kernels whose loads lie along another axis than their stores: a tile is turned in shared memory.
 
-    turned   the axis along which such loads are dense; their tiles have `side` x `side` elements of it and the last axis
+    turned   the axis along which such loads are dense
+    side     elements of a tile along this axis, and along the last one
     """
 
     def __init__(self, text: Expressions, turned: int, side: int, wide_in: bool, wide_out: bool):
@@ -347,11 +346,8 @@ class Tiles:
         }
 
 
-def turned_loads(kernel: object, turned: int) -> list[int]:
+def turned_loads(kernel: Kernel, turned: int) -> list[int]:
     """The loads whose elements are dense along axis `turned`."""
-    from vkgrad.schedule.kernel import Kernel
-
-    assert isinstance(kernel, Kernel)
     last = len(kernel.extents) - 1
     return [
         index
@@ -362,4 +358,4 @@ def turned_loads(kernel: object, turned: int) -> list[int]:
     ]
 
 
-__all__ = ["Lanes", "Op", "Strips", "Tiles", "turned_loads"]
+__all__ = ["Lanes", "Strips", "Tiles", "turned_loads"]

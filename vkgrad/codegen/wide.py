@@ -69,7 +69,7 @@ class Wide:
         self.full = self.kernel.is_full()
         self.elsewhere: dict[tuple[int, int], str] = {}
         self.varies: list[bool] = []
-        for index, instruction in enumerate(self.kernel.code):
+        for instruction in self.kernel.code:
             layout = getattr(instruction, "layout", None)
             own = layout is not None and any(form[axis] for form in layout._forms())
             inherited = any(self.varies[i] for i in operands(instruction))

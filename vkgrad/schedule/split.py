@@ -28,6 +28,9 @@ LONGEST = 1 << 20
 
 # A sum that only loads wants so many times the invocations. H200, 2048x6x28x28 to 6 elements: 37 us by 65,536.
 LOADING = 4
+# Sums over leading axes are done by workgroups that have so many of them, which lie side by side, and of which a
+# processor wants so many; parts are of so many terms at least. Only from so many elements on do they go about it so.
+SIDE_BY_SIDE, GROUPS, LEAST_TERMS, BESIDE = 32, 4, 512, 1 << 20
 # Below this many multiply-adds a second kernel costs more than a busy device gains.
 WORTH_SPLITTING = 15 * 10**6
 # Tiles in which contractions are done: rows, columns, and µs for a term of one tile a processor. Then what a kernel
@@ -86,7 +89,10 @@ def _reduction(node: Node, width: Width) -> Node:
     axis = max(axes, key=lambda a: source.shape[a])
     # With only a load each under way, invocations that keep processors busy are too few to keep memory busy.
     loading = width._replace(invocations=width.invocations * LOADING) if width.lanes > 1 else width
-    parts = _divisor(source.shape[axis], _parts(node.size, terms, loading))
+    most = _parts(node.size, terms, loading)
+    if width.tiles and source.size >= BESIDE and any(e > 1 for e in source.shape[max(axes) + 1 :]):
+        most = max(most, min(width.tiles * GROUPS * SIDE_BY_SIDE // node.size, terms // LEAST_TERMS))
+    parts = _divisor(source.shape[axis], most)
     if parts == 1 and terms > LONGEST:
         # No even cut: about the square root of the length, with a masked tail.
         parts = 1 << (source.shape[axis].bit_length() + 1) // 2
