@@ -519,6 +519,11 @@ def example(row: str) -> tuple[list[Node], list[Node]]:
         y = convolution(x, w, padding=1)
         g = leaf(y.shape, float32)
         return vjp([y], [w], [g]), [x, g]
+    if row in ("nest_tiles", "nest_strips", "nest_lanes"):  # which are for large kernels
+        x = leaf((1024, 5, 208), float32)
+        axes = {"nest_tiles": (2, 1, 0), "nest_strips": (1, 0, 2), "nest_lanes": (1, 0, 2)}[row]
+        turned = permute(x, axes)
+        return [b.build("sum", turned, axes=(2,)) if row == "nest_lanes" else turned * 2.0], [x]
     x = leaf((2, 3, 8, 9), float32)
     if row == "nest_serial":
         return [permute(x, (3, 1, 0, 2)) * 2.0], [x]
@@ -558,4 +563,4 @@ def test_many_places_are_done_in_strips(device: Device):
     (kernel,) = plan_of([doubled])[0].kernels
     each = [choose(kernel, limits).parameters(kernel, limits)["each"] for limits in (SOFTWARE, GPU_LIKE)]
     assert each == [1, 4]
-    assert "nest_serial" in check(device, [doubled], [x])
+    assert {"nest_serial", "nest_strips"} <= check(device, [doubled], [x])
