@@ -176,7 +176,7 @@ def _geometry(
     while lanes * each < chunk and 2 * lanes * each * size_bytes <= min(TILE_BYTES, limits.shared_bytes // 2):
         each *= 2
     parameters |= {"local": 1, "lanes": lanes, "each": each}
-    shared_bytes = (lanes + lanes * each + lanes * each // 32) * size_bytes
+    shared_bytes = (2 * lanes + lanes * each + lanes * each // 32) * size_bytes
     return Geometry(groups=parts, numbers=numbers, parameters=parameters, shared_bytes=shared_bytes)
 
 
