@@ -1,6 +1,6 @@
 // Types that are only stored. A value of one is a float, int or uint that the narrow type can hold: `narrow_TYPE` makes
 // it one, `from_TYPE` and `to_TYPE` read and write its bits. All by integers: GLSL promises neither that packHalf2x16
-// rounds to the nearest nor that subnormal numbers survive.
+// rounds to the nearest nor that subnormal numbers survive. What is `native` is for devices that were found to do both.
 
 // Choices are made by `mix`, which is one instruction; `?:` makes branches, of which some compilers cannot take many.
 
@@ -22,6 +22,12 @@ uint to_float16(float x) {
     uint special = mix(0x7c00u, 0x7e00u, magnitude > 0x7f800000u);
     return mix(finite, special, magnitude >= 0x477ff000u) | (bits >> 16 & 0x8000u);
 }
+
+// @function from_float16@native
+precise float from_float16(uint bits) { return unpackHalf2x16(bits).x; }
+
+// @function to_float16@native
+uint to_float16(float x) { return packHalf2x16(vec2(x, 0)); }
 
 // @function narrow_float16 needs from_float16 to_float16
 precise float narrow_float16(float x) { return from_float16(to_float16(x)); }

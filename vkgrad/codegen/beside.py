@@ -97,7 +97,7 @@ def render_beside(group: Group, limits: Limits, row_of: RowOf) -> Shader:
         "}",
     ]
     parameters_of = (("threads", threads), ("rows", tuple(names)))
-    return shader_of(group, "\n".join(lines), limits.packing, numbers, groups, "beside", parameters_of)
+    return shader_of(group, "\n".join(lines), limits, numbers, groups, "beside", parameters_of)
 
 
 def _as_function(body: str, number: int, threads: int, pool: dict[tuple[str, int], int]) -> str:

@@ -79,12 +79,16 @@ def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
     return blocks
 
 
-def used_functions(text: str, overloads: Collection[str] = ()) -> list[str]:
-    """The blocks of the library that `text` calls, each after those it needs; with these `overloads` of them."""
+def used_functions(text: str, overloads: Collection[str] = (), native: bool = False) -> list[str]:
+    """The blocks of the library that `text` calls, each after those it needs; with these `overloads` of them.
+
+    Blocks marked `@native` take the place of those without where `native` says so.
+    """
     blocks, out = functions(), []
 
     def take(name: str) -> None:
-        for block in (name, *(f"{name}@{overload}" for overload in overloads)):
+        base = f"{name}@native" if native and f"{name}@native" in blocks else name
+        for block in (base, *(f"{name}@{overload}" for overload in overloads)):
             if block in blocks and block not in taken:
                 taken.add(block)
                 for need in blocks[block][1]:
@@ -494,7 +498,7 @@ def render(kernel: Kernel, limits: Limits, row: Row | None = None) -> Shader:
     groups = dispatch_size(row.groups(kernel, parameters), limits)
     view.number("grid width", groups[0])
     body = environment().get_template(row.template).render(view=view, kernel=kernel, **parameters)
-    return shader_of(kernel, body, limits.packing, view.text.numbers, groups, row.name, tuple(parameters.items()))
+    return shader_of(kernel, body, limits, view.text.numbers, groups, row.name, tuple(parameters.items()))
 
 
 def _render_routine(kernel: Kernel, call: Call, limits: Limits) -> Shader:
@@ -502,13 +506,13 @@ def _render_routine(kernel: Kernel, call: Call, limits: Limits) -> Shader:
     groups, numbers = dispatch_size(found.groups, limits), Numbers()
     assert call.op.template is not None
     body = template(call.op.template).render(variables(kernel, call, found, numbers, groups[0], limits.packing))
-    return shader_of(kernel, body, limits.packing, numbers, groups, call.op.name, tuple(found.parameters.items()))
+    return shader_of(kernel, body, limits, numbers, groups, call.op.name, tuple(found.parameters.items()))
 
 
 def shader_of(
     dispatch: Dispatch,
     body: str,
-    packing: Packing,
+    limits: Limits,
     numbers: Numbers,
     groups: tuple[int, int, int],
     row: str,
@@ -516,10 +520,11 @@ def shader_of(
     hidden: Set[int] = frozenset(),
 ) -> Shader:
     """`body` with everything that it needs before it."""
+    needed = overloads(part.dtype for kernel in parts(dispatch) for part in kernel.code)
     lines = [
         *numbers.declarations(),
-        *buffer_declarations(dispatch, body, packing, hidden),
-        *used_functions(body, overloads(part.dtype for kernel in parts(dispatch) for part in kernel.code)),
+        *buffer_declarations(dispatch, body, limits.packing, hidden),
+        *used_functions(body, needed, limits.halves),
         body,
     ]
     lines = ["#version 450", *extensions("\n".join(lines)), *lines]

@@ -41,6 +41,7 @@ class Limits:
     broadcast  whether `subgroupBroadcast` is there and a workgroup of `subgroup` invocations is one subgroup
     matrices   the half-precision types of which subgroups of 32 multiply 16x16 matrices, with sums in single precision
     packing    sizes in bytes of elements that shaders cannot reach alone, and find packed in 32-bit words
+    halves     whether GLSL's conversions of half precision are right to the last bit (see `vkgrad.runtime.halves`)
     """
 
     software: bool
@@ -54,6 +55,7 @@ class Limits:
     int64: bool = True
     packing: frozenset[int] = frozenset()
     matrices: frozenset[str] = frozenset()
+    halves: bool = False
 
 
 @dataclass(frozen=True)

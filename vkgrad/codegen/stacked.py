@@ -332,4 +332,4 @@ def render_stack(group: Group, limits: Limits, row_of: RowOf) -> Shader:
     )  # fmt: skip
     hidden = {group.slots.index(buffer) for buffer in group.hidden}
     parameters = (("threads", threads), ("lanes", tuple(order.lanes for order in orders)))
-    return shader_of(group, body, limits.packing, numbers, groups, "stack", parameters, hidden)
+    return shader_of(group, body, limits, numbers, groups, "stack", parameters, hidden)

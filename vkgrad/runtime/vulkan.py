@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any, Literal
@@ -35,7 +35,7 @@ from vkgrad.ir.dtypes import DType, float64
 from vkgrad.ir.node import Node
 from vkgrad.notice import notice
 from vkgrad.ops.narrow import handed_out
-from vkgrad.runtime import _native
+from vkgrad.runtime import _native, halves
 from vkgrad.runtime.device import Job, Use
 from vkgrad.runtime.measure import measure
 from vkgrad.schedule.kernel import Dispatch, Group, Kernel, parts
@@ -123,8 +123,10 @@ class VulkanDevice:
             matrices=_matrices(info),
             packing=frozenset(size for size, feature in SMALL_STORAGE.items() if not info["features"].get(feature)),
         )
-        driver = f"{info['driver_name']} {info['driver_version']:x} {info['driver_info']}"
-        self.tuner = Tuner(f"{self.name}; {driver}", self.limits, partial(measure, self))
+        named = f"{self.name}; {info['driver_name']} {info['driver_version']:x} {info['driver_info']}"
+        if not self.software:
+            self.limits = replace(self.limits, halves=halves.are_exact(self.native, named))
+        self.tuner = Tuner(named, self.limits, partial(measure, self))
         self.width: Width | None = Width(32, 1, 1024) if self.software else Width(1 << 16, 256, 16, 132)
         self.stacking = stacking_for(self.limits, self.tuner.row)
         self.beside: Callable[[Kernel], Hashable] | None = beside_for(self.limits, self.tuner.row)
