@@ -76,7 +76,7 @@ NO_ARITHMETIC = set(
     float32 float64 asarray array ascontiguousarray empty empty_like zeros zeros_like ones full arange frombuffer
     from_dlpack copyto reshape broadcast_to broadcast_shapes broadcast_arrays stack concatenate ndindex shape iinfo
     finfo nan inf pi newaxis errstate array2string __version__ random load savez may_share_memory array_equal moveaxis
-    unravel_index prod lib
+    unravel_index prod lib floating
     """,
     )
 )
@@ -101,6 +101,7 @@ HARMLESS = {
     "functions/lookup.py": {"where"},  # indices that a user gave as an array
     "functions/sorting.py": {"floor", "ceil", "where", "linspace", "round"},  # a user's quantiles and edges
     "indexing.py": {"nonzero"},  # a mask that a user gave as an array
+    "showing.py": {"atleast_2d"},  # what a tensor looks like to people
     "nn/losses.py": {"argwhere"},  # labels of an error message
 }
 

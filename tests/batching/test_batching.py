@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
@@ -15,12 +16,14 @@ from tests.ops.test_gradients import ELEMENTWISE, OTHER_OPS, OTHERS, Case, eleme
 from tests.reference import evaluate, variable
 from vkgrad import autodiff, batching
 from vkgrad.batching import batch
+from vkgrad.cli import residency
 from vkgrad.errors import ShapeError, UnsupportedError
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import dtype_of
+from vkgrad.ir.dtypes import ANY, DTYPES, dtype_of
 from vkgrad.ir.node import Node
-from vkgrad.ir.op import OPS, Family, Op
+from vkgrad.ir.op import NOT_DIFFERENTIABLE, OPS, Family, Op
 from vkgrad.ops.indexed import gather
+from vkgrad.ops.samples import Case as Record
 from vkgrad.ops.sources import leaf
 
 EXAMPLES = 3
@@ -36,7 +39,7 @@ def _outputs(case: Case, leaves: Sequence[Node]) -> list[Node]:
     """The case's value and, where it has one, its gradient with respect to each operand."""
     value = case.function(*leaves)
     floats = [x for x in leaves if x.dtype.kind == "f"]
-    if value.dtype.kind != "f" or not floats:
+    if value.dtype.kind != "f" or not floats or value.op.grad is NOT_DIFFERENTIABLE:
         return [value]
     weight = b.expand(b.constant(0.75, value.dtype), value.shape)
     return [value, *(g for g in autodiff.vjp([value], floats, [weight]) if g is not None)]
@@ -81,6 +84,30 @@ def test_other_families(op: Op) -> None:
     for case in OTHERS[op.name]:
         if all(array.size for array in case.arrays):
             for mapped in _choices(case):
+                check(case, mapped)
+
+
+# The op that is a step of another's passes takes one row.
+UNBATCHED = {"segments"}
+
+
+@pytest.mark.parametrize("op", [op for op in residency.subjects() if op.arity], ids=lambda op: op.name)
+def test_every_case_of_the_record(op: Op) -> None:
+    """With all operands mapped, and only the first."""
+    dtype = next(d for d in (DTYPES["float64"], *ANY) if residency.cases_of(op, d))
+    for record in residency.cases_of(op, dtype):
+        if not all(map(prod, record.shapes)):
+            continue
+
+        def function(*nodes: Node, record: Record = record) -> Node:
+            return b.build(op, *nodes, **record.attributes)
+
+        case = Case(function, residency.drawn(op, record, dtype))
+        for mapped in {(True,) * op.arity, (True, *(False,) * (op.arity - 1))}:
+            if op.name in UNBATCHED:
+                with pytest.raises(UnsupportedError, match=rf"vmap: {op.name}"):
+                    check(case, mapped)
+            else:
                 check(case, mapped)
 
 
