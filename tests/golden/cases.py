@@ -302,3 +302,128 @@ LAYERS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     ),
     "upsample trilinear": ("Upsample", {"scale_factor": 2, "mode": "trilinear"}, (1, 1, 2, 3, 2)),
 }
+
+# ---- layers of several inputs: name -> (class, arguments, inputs, arguments of the call). A tuple is a chirp's shape.
+_CAUSAL = np.triu(np.ones((4, 4), bool), 1)
+_PADDING = np.array([[False, False, False, True, True], [False] * 5, [False, True, False, False, True]])
+_ADDED = chirp((4, 5), 0.7, 0.6)
+_HEADS = {"embed_dim": 6, "num_heads": 2}
+_BLOCK = {"d_model": 6, "nhead": 2, "dim_feedforward": 8, "dropout": 0.0}
+_ENCODER = ("TransformerEncoderLayer", _BLOCK)
+
+SEQUENCES: dict[str, tuple[str, dict[str, Any], tuple[Any, ...], dict[str, Any]]] = {
+    "rnn": ("RNN", {"input_size": 3, "hidden_size": 4}, ((5, 2, 3),), {}),
+    "rnn relu": (
+        "RNN",
+        {"input_size": 3, "hidden_size": 4, "nonlinearity": "relu", "num_layers": 2, "bias": False},
+        ((5, 2, 3), (2, 2, 4)),
+        {},
+    ),
+    "rnn unbatched": ("RNN", {"input_size": 3, "hidden_size": 4}, ((5, 3),), {}),
+    "gru": ("GRU", {"input_size": 3, "hidden_size": 4}, ((5, 2, 3),), {}),
+    "gru both ways": (
+        "GRU",
+        {"input_size": 3, "hidden_size": 4, "num_layers": 2, "bidirectional": True, "batch_first": True},
+        ((2, 5, 3), (4, 2, 4)),
+        {},
+    ),
+    "lstm": ("LSTM", {"input_size": 3, "hidden_size": 4}, ((5, 2, 3),), {}),
+    "lstm both ways": (
+        "LSTM",
+        {"input_size": 3, "hidden_size": 4, "num_layers": 2, "bidirectional": True, "batch_first": True},
+        ((2, 5, 3), [(4, 2, 4), (4, 2, 4)]),
+        {},
+    ),
+    "lstm projected": (
+        "LSTM",
+        {"input_size": 3, "hidden_size": 4, "num_layers": 2, "proj_size": 2},
+        ((5, 2, 3), [(2, 2, 2), (2, 2, 4)]),
+        {},
+    ),
+    "rnn_cell": ("RNNCell", {"input_size": 3, "hidden_size": 4}, ((2, 3), (2, 4)), {}),
+    "gru_cell": ("GRUCell", {"input_size": 3, "hidden_size": 4}, ((2, 3), (2, 4)), {}),
+    "lstm_cell": ("LSTMCell", {"input_size": 3, "hidden_size": 4, "bias": False}, ((2, 3),), {}),
+    "attention": ("MultiheadAttention", _HEADS, ((4, 3, 6), (5, 3, 6), (5, 3, 6)), {}),
+    "attention batch first": (
+        "MultiheadAttention",
+        {**_HEADS, "batch_first": True, "bias": False},
+        ((3, 4, 6), (3, 5, 6), (3, 5, 6)),
+        {"key_padding_mask": _PADDING, "average_attn_weights": False},
+    ),
+    "attention other sizes": (
+        "MultiheadAttention",
+        {**_HEADS, "kdim": 3, "vdim": 5},
+        ((4, 3, 6), (5, 3, 3), (5, 3, 5)),
+        {"attn_mask": _ADDED},
+    ),
+    "attention added": (
+        "MultiheadAttention",
+        {**_HEADS, "add_bias_kv": True, "add_zero_attn": True},
+        ((4, 3, 6), (4, 3, 6), (4, 3, 6)),
+        {"attn_mask": _CAUSAL},
+    ),
+    "attention unbatched": ("MultiheadAttention", _HEADS, ((4, 6), (5, 6), (5, 6)), {}),
+    "encoder_layer": (*_ENCODER, ((4, 2, 6),), {}),
+    "encoder_layer first": (
+        "TransformerEncoderLayer",
+        {**_BLOCK, "norm_first": True, "batch_first": True, "activation": "gelu"},
+        ((2, 4, 6),),
+        {"src_mask": _CAUSAL, "is_causal": True},
+    ),
+    "decoder_layer": (
+        "TransformerDecoderLayer",
+        _BLOCK,
+        ((4, 2, 6), (5, 2, 6)),
+        {"tgt_mask": _CAUSAL, "memory_key_padding_mask": _PADDING[::2]},
+    ),
+    "transformer": (
+        "Transformer",
+        {**_BLOCK, "num_encoder_layers": 2, "num_decoder_layers": 1},
+        ((4, 2, 6), (4, 2, 6)),
+        {"tgt_mask": _CAUSAL},
+    ),
+    "embedding": (
+        "Embedding",
+        {"num_embeddings": 5, "embedding_dim": 3, "padding_idx": 1},
+        (np.array([[4, 1, 4], [0, 1, 2]], np.int32),),
+        {},
+    ),
+    "embedding_bag": (
+        "EmbeddingBag",
+        {"num_embeddings": 5, "embedding_dim": 3, "padding_idx": 1},
+        (np.array([[4, 1, 4], [0, 1, 2]], np.int32),),
+        {},
+    ),
+    "embedding_bag offsets": (
+        "EmbeddingBag",
+        {"num_embeddings": 5, "embedding_dim": 3, "mode": "sum"},
+        (np.array([4, 1, 4, 0, 1, 2], np.int32), np.array([0, 2, 2], np.int32)),
+        {"per_sample_weights": chirp((6,), 1.0, 0.3)},
+    ),
+    "embedding_bag max": (
+        "EmbeddingBag",
+        {"num_embeddings": 5, "embedding_dim": 3, "mode": "max"},
+        (np.array([4, 1, 4, 0, 1, 2], np.int32), np.array([0, 2, 3], np.int32)),
+        {},
+    ),
+    "bilinear of two": ("Bilinear", {"in1_features": 4, "in2_features": 3, "out_features": 2}, ((5, 4), (5, 3)), {}),
+}
+
+
+def sequence_inputs(name: str) -> list[Any]:
+    """The inputs of one of `SEQUENCES`, a chirp in place of each shape; a list of shapes is a tuple of arrays."""
+    phases = iter(range(9))
+
+    def drawn(given: Any) -> Any:
+        if isinstance(given, list):
+            return tuple(drawn(shape) for shape in given)
+        return chirp(given, 1.1, 0.2 + next(phases)) if isinstance(given, tuple) else given
+
+    return [drawn(given) for given in SEQUENCES[name][2]]
+
+
+def flat(values: Any) -> list[Any]:
+    """The tensors in nested tuples, without None."""
+    if isinstance(values, tuple | list):
+        return [x for value in values for x in flat(value)]
+    return [] if values is None else [values]

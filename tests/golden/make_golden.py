@@ -119,6 +119,31 @@ def layers() -> dict[str, Array]:
     return results
 
 
+def sequences() -> dict[str, Array]:
+    results = {}
+    for name, (kind, arguments, _, call) in cases.SEQUENCES.items():
+        layer = getattr(nn, kind)(**arguments).double()
+        for number, parameter in enumerate(layer.parameters()):
+            parameter.data = double(chirp(tuple(parameter.shape), 0.8, 0.5 + number))
+        inputs = [
+            tuple(map(double, given)) if isinstance(given, tuple) else double(given)
+            for given in cases.sequence_inputs(name)
+        ]
+        differentiated = [x.requires_grad_() for x in cases.flat(inputs) if x.is_floating_point()]
+        options = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in call.items()}
+        options = {k: v.double() if torch.is_tensor(v) and v.is_floating_point() else v for k, v in options.items()}
+        outputs = cases.flat(layer(*inputs, **options))
+        total = sum((y * double(chirp(tuple(y.shape), 1.0, 0.9 + n))).sum() for n, y in enumerate(outputs))
+        total.backward()
+        for number, y in enumerate(outputs):
+            results[f"{name}/output {number}"] = y.detach().numpy()
+        for number, x in enumerate(differentiated):
+            results[f"{name}/gradient {number}"] = x.grad.numpy()
+        for key, parameter in layer.named_parameters():
+            results[f"{name}/parameter {key}"] = parameter.grad.numpy()
+    return {key: value.astype(np.float32) for key, value in results.items()}
+
+
 def functions() -> dict[str, Array]:
     results = {}
     for name, function in listed.FUNCTIONS.items():
@@ -139,7 +164,7 @@ def functions() -> dict[str, Array]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    for make in (lenet_step, optimisers, losses, layers, functions):
+    for make in (lenet_step, optimisers, losses, layers, sequences, functions):
         path = Path(__file__).with_name(f"{make.__name__}.npz")
         np.savez_compressed(path, **make())
         print(f"{path.name}: {path.stat().st_size} bytes")

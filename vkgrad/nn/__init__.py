@@ -33,6 +33,8 @@ from vkgrad.nn.activation import (
     Tanhshrink,
     Threshold,
 )
+from vkgrad.nn.attending import scaled_dot_product_attention
+from vkgrad.nn.attention import MultiHeadAttention, MultiheadAttention
 from vkgrad.nn.containers import ModuleList, Sequential
 from vkgrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from vkgrad.nn.criteria import (
@@ -97,6 +99,7 @@ from vkgrad.nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
+from vkgrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from vkgrad.nn.reshaping import (
     CircularPad1d,
     CircularPad2d,
@@ -122,12 +125,22 @@ from vkgrad.nn.reshaping import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from vkgrad.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "CELU",
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -168,6 +181,7 @@ __all__ = [
     "Embedding",
     "EmbeddingBag",
     "Flatten",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -182,6 +196,7 @@ __all__ = [
     "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -195,8 +210,10 @@ __all__ = [
     "Mish",
     "Module",
     "ModuleList",
+    "MultiHeadAttention",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "PairwiseDistance",
@@ -204,6 +221,7 @@ __all__ = [
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNCell",
     "ReLU",
     "ReLU6",
     "ReflectionPad1d",
@@ -227,6 +245,11 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "Unflatten",
     "Upsample",
@@ -245,5 +268,6 @@ __all__ = [
     "mse_loss",
     "nll_loss",
     "parameter",
+    "scaled_dot_product_attention",
     "smooth_l1_loss",
 ]

@@ -27,6 +27,10 @@ class Dropout(Module):
         if not 0.0 <= p <= 1.0:
             raise OptionError(f"{type(self).__name__}: p must be from 0 to 1, got {p}")
         self.p = p
+        self.reseed()
+
+    def reseed(self) -> None:
+        """Draw other masks from now on: the next of those that `vkgrad.manual_seed` starts."""
         self._key = random.next_key()
         self._count = tensor(np.zeros((), np.uint32))
 

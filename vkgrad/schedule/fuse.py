@@ -23,6 +23,7 @@ from vkgrad.schedule.cluster import Cluster, depends, is_same_place, ordered
 Loads = dict[tuple[Node, Layout], None]  # an ordered set: the anchors a node reads, each through one layout
 
 LARGEST_EXPRESSION = 200  # element-wise ops in one kernel; more makes slow compiles and spills, not speed
+MOST_READ_AGAIN = 8  # arrays of its own size that a value with several readers is computed from in each of them
 NOWHERE = -(1 << 60)  # an offset that no layout reaches
 LONGEST_ROW = 16384  # a full value after a reduction runs the row again in one workgroup; longer rows want two kernels
 
@@ -203,7 +204,9 @@ class Fuser:
             # A contraction reads each element of its operand many times: only a trivial prologue is repeated there.
             in_memory = all(self.has_value(a) or a.op.family in (Family.LEAF, Family.ELEMENTWISE) for a in big)
             return not (cost <= 2 and len(big) <= 1 and len(loads) <= 1 and in_memory)
-        return others > 1 and cost > 8
+        # State that is carried from step to step would be computed from all steps before, again in each that reads it.
+        carried = len(big) > MOST_READ_AGAIN and len(self.readers[node]) > 1
+        return carried or (others > 1 and cost > 8)
 
     # ---- homes
     def _new_cluster(self, root: Node, full: Shape, reduced: tuple[int, ...], slot: Shape) -> Cluster:

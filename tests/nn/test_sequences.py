@@ -1,0 +1,154 @@
+"""Layers of several inputs and outputs (recurrent, attention, transformers, tables) against PyTorch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkgrad as vg
+from tests.golden import cases
+from tests.golden.compare import assert_close, golden
+from tests.golden.patterns import chirp
+from vkgrad.errors import OptionError, ShapeError
+
+GOLDEN = golden("sequences")
+
+
+def _layer(name: str) -> vg.nn.Module:
+    kind, arguments, _, _ = cases.SEQUENCES[name]
+    layer = getattr(vg.nn, kind)(**arguments)
+    for number, parameter in enumerate(layer.parameters()):
+        parameter.assign(chirp(parameter.shape, 0.8, 0.5 + number))
+    return layer
+
+
+def _tensors(given: Any) -> Any:
+    if isinstance(given, tuple):
+        return tuple(_tensors(part) for part in given)
+    return vg.tensor(given, requires_grad=given.dtype.kind == "f")
+
+
+def _of(name: str, what: str) -> dict[str, np.ndarray]:
+    prefix = f"{name}/{what} "
+    return {key.removeprefix(prefix): value for key, value in GOLDEN.items() if key.startswith(prefix)}
+
+
+def _weighted(outputs: list[vg.Tensor]) -> vg.Tensor:
+    parts = [(y * chirp(y.shape, 1.0, 0.9 + n)).sum() for n, y in enumerate(outputs)]
+    return sum(parts[1:], parts[0])
+
+
+@pytest.mark.parametrize("name", cases.SEQUENCES)
+def test_values_and_gradients_are_those_of_pytorch(name: str) -> None:
+    layer = _layer(name)
+    inputs = [_tensors(given) for given in cases.sequence_inputs(name)]
+    outputs = cases.flat(layer(*inputs, **cases.SEQUENCES[name][3]))
+    _weighted(outputs).backward()
+    assert len(outputs) == len(_of(name, "output"))
+    for number, y in enumerate(outputs):
+        assert_close(y, GOLDEN[f"{name}/output {number}"], "sequence", f"{name} output {number}")
+    differentiated = [x for x in cases.flat(inputs) if x.dtype.kind == "f"]
+    for number, x in enumerate(differentiated):
+        assert_close(x.grad, GOLDEN[f"{name}/gradient {number}"], "sequence", f"{name} input {number}")
+    expected = _of(name, "parameter")
+    assert list(expected) == [key for key, _ in layer.named_parameters()]
+    for key, parameter in layer.named_parameters():
+        assert_close(parameter.grad, expected[key], "sequence", f"{name} {key}")
+
+
+@pytest.mark.parametrize("name", ["gru both ways", "lstm projected", "attention", "encoder_layer"])
+def test_a_recorded_step_trains_like_an_unrecorded_one(name: str) -> None:
+    inputs = [given for given in cases.sequence_inputs(name) if not isinstance(given, tuple)][:3]
+    models, losses = [_layer(name), _layer(name)], []
+    for model, wrap in zip(models, (vg.jit, lambda f: f), strict=True):
+        optimiser = vg.optim.Adam(model, lr=0.01)
+
+        @wrap
+        def step(model: Any, optimiser: Any, *inputs: Any) -> vg.Tensor:
+            loss, gradients = vg.value_and_grad(lambda m: _weighted(cases.flat(m(*inputs))[:1]))(model)
+            optimiser.update(model, gradients)
+            return loss
+
+        tensors = [vg.tensor(x) for x in (inputs if name == "attention" else inputs[:1])]
+        losses.append([float(step(model, optimiser, *tensors)) for _ in range(4)])
+    assert losses[0] == losses[1] and losses[0][-1] < losses[0][0]
+    for one, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_a_sequence_is_one_submission() -> None:
+    layer = _layer("lstm")
+    x = vg.tensor(chirp((5, 2, 3), 1.0, 0.1))
+    vg.eval(*layer.parameters(), x)
+    with vg.counting() as counted:
+        layer(x)[0].numpy()
+    assert counted.submissions == 1
+    reports = vg.plan(layer(x)[0]).kernels
+    assert len(reports) <= 2 * 5 + 2  # a product and the gates for each step, the input's product, joining
+
+
+def test_work_grows_with_steps_and_not_with_their_square() -> None:
+    layer = vg.nn.LSTM(3, 4)
+
+    def kernels(steps: int) -> list[Any]:
+        x = vg.tensor(chirp((steps, 2, 3), 1.0, 0.1))
+        loss, gradients = vg.value_and_grad(lambda m: m(x)[0].sum())(layer)
+        return vg.plan(loss, *gradients.values()).kernels
+
+    few, many = kernels(6), kernels(18)
+    assert len(many) - len(few) <= 12 * 6
+    most = [max(len(kernel.reads) for kernel in found if "contraction" in kernel.kind) for found in (few, many)]
+    assert most[1] <= most[0]  # the state of a step is read, not computed from all steps before
+
+
+def test_dropout_between_layers_is_only_in_training() -> None:
+    layer = vg.nn.LSTM(3, 4, num_layers=2, dropout=0.5)
+    x = chirp((5, 2, 3), 1.0, 0.1)
+    assert not np.array_equal(layer(x)[0], layer(x)[0])
+    layer.eval()
+    assert np.array_equal(layer(x)[0], layer(x)[0])
+    assert all(not name.startswith("_") for name in layer.state_dict())
+
+
+def test_copies_of_a_layer_draw_other_masks() -> None:
+    encoder = vg.nn.TransformerEncoder(vg.nn.TransformerEncoderLayer(4, 2, 8), 2)
+    keys = [module._key.tolist() for _, module in encoder.named_modules() if isinstance(module, vg.nn.Dropout)]
+    assert len({tuple(key) for key in keys}) == len(keys)
+    first, second = (layer.linear1.weight for layer in encoder.layers)
+    assert first is not second and np.array_equal(first, second)
+
+
+def test_attention_by_its_parts() -> None:
+    q, k, v = (vg.tensor(chirp((2, 3, 4, 5), 1.0, phase)) for phase in (0.1, 0.5, 0.9))
+    scores = np.einsum("bhld,bhsd->bhls", q.numpy(), k.numpy()) / np.sqrt(5)
+    scores = np.where(np.tril(np.ones((4, 4), bool)), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ v.numpy()
+    found = vg.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert_close(found, expected, "layer")
+    mask = vg.tensor(np.tril(np.ones((4, 4), bool)))
+    assert_close(vg.nn.scaled_dot_product_attention(q, k, v, mask), expected, "layer")
+    fewer = vg.nn.scaled_dot_product_attention(q, k[:, :1], v[:, :1], mask, enable_gqa=True)
+    repeated = vg.nn.scaled_dot_product_attention(q, k[:, :1].repeat(3, 1), v[:, :1].repeat(3, 1), mask)
+    assert np.array_equal(fewer, repeated)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: vg.nn.RNN(3, 4, nonlinearity="sin"), OptionError, "nonlinearity"),
+        (lambda: vg.nn.LSTM(3, 4)(vg.zeros((5, 2, 4))), ShapeError, r"needs \(T, B, 3\)"),
+        (lambda: vg.nn.GRU(3, 4)(vg.zeros((5, 2, 3)), vg.zeros((2, 2, 4))), ShapeError, "a state needs shape"),
+        (lambda: vg.nn.LSTM(3, 4, proj_size=4), OptionError, "proj_size"),
+        (lambda: vg.nn.MultiheadAttention(5, 2), ShapeError, "does not divide into 2 heads"),
+        (lambda: vg.nn.MultiheadAttention(4, 2)(*[vg.zeros((3, 2, 5))] * 3), ShapeError, "E = 4"),
+        (lambda: vg.nn.Embedding(5, 3, max_norm=1.0), OptionError, "max_norm is not there"),
+        (lambda: vg.nn.EmbeddingBag(5, 3, mode="median")([[1]]), OptionError, "mode must be"),
+        (lambda: vg.nn.TransformerEncoderLayer(4, 2, activation="sin"), OptionError, "activation"),
+    ],
+)
+def test_mistakes_are_refused(make, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
