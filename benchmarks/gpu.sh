@@ -60,10 +60,9 @@ stage products 50 benchmarks.products --shapes gemm,odd,half --plans --out "$out
 keep products
 stage convolutions 50 benchmarks.convolutions --layers resnet,small --rows none --out "$out/convolutions.jsonl"
 keep convolutions
-if [ -e benchmarks/bandwidth.py ]; then
-    stage bandwidth 60 benchmarks.bandwidth --seconds 50 --out "$out/bandwidth.jsonl"
-    keep bandwidth
-fi
+stage bandwidth 70 benchmarks.bandwidth --seconds 55 --cases "a * b,softmax,layer norm,sum over axis,transpose" \
+    --out "$out/bandwidth.jsonl"
+keep bandwidth
 stage first_step 40 benchmarks.first_step --models mlp --runs 3 --out "$results"
 # The race begins no case that would keep it from ending in time.
 left=$((ends - $(date +%s) - 60))
