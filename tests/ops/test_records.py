@@ -33,6 +33,12 @@ def test_an_op_refuses_to_be_incomplete(field: str) -> None:
         replace(OPS["add"], **{field: None})
 
 
+@pytest.mark.parametrize("field", ["shape", "dtype", "numpy", "grad", "samples", "template", "geometry"])
+def test_a_routine_refuses_to_be_incomplete(field: str) -> None:
+    with pytest.raises(TypeError, match=r"op 'scan' .* must state"):
+        replace(OPS["scan"], **{field: None})
+
+
 @pytest.mark.parametrize(("name", "field"), [("permute", "layout"), ("sum", "init"), ("sum", "combine")])
 def test_a_family_has_its_own_fields(name: str, field: str) -> None:
     with pytest.raises(TypeError, match="must state"):

@@ -146,7 +146,7 @@ def hosted(op: Op, dtype: DType) -> set[str]:
     found: dict[str, list[Node]] = {}
     on_host: set[str] = set()
     with engine.host_policy("allow"):
-        for case in cases_of(op, dtype):
+        for case in cases_here(op, dtype):
             for direction, outputs in graphs(op, case, dtype).items():
                 found.setdefault(direction, []).extend(outputs)
         for direction, outputs in found.items():
@@ -173,6 +173,12 @@ def offered() -> list[DType]:
     """The element types that the default device computes with."""
     device = engine.device()
     return [dtype for dtype in ANY if device.lacks(dtype) is None]
+
+
+def cases_here(op: Op, dtype: DType) -> list[Case]:
+    """Those whose result, too, is of a type that the default device computes with: a cast's may not be."""
+    device, dtypes = engine.device(), op.samples.dtypes(op.arity, dtype)
+    return [case for case in cases_of(op, dtype) if device.lacks(op.dtype(dtypes, **case.attributes)) is None]
 
 
 # ---- the register
