@@ -4,8 +4,7 @@ A key is two 32-bit words on the device. Drawing twice with one key gives the sa
 Rejection, where a distribution needs it, has a fixed number of candidates for each element: enough that all of them
 fail less often than once in 10**8 draws, and then the first is taken.
 
-Reparameterised samples (all of `continuous`) have derivatives by their parameters; gamma numbers and what is made of
-them refuse them. This module must not know how anything is drawn.
+Samples over the real line have derivatives by their parameters. This module must not know how anything is drawn.
 """
 
 from vkgrad.draws.choosing import choice, permutation

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkgrad import functions as f
-from vkgrad.errors import DifferentiationError, DTypeError, ShapeError
+from vkgrad.errors import DTypeError, ShapeError
 from vkgrad.functions.creation import as_shape, counter
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, dtype_of
@@ -36,17 +36,6 @@ def drawn_shape(name: str, shape: Sizes, *parameters: Operand) -> Shape:
     if b.broadcast_shapes(f"random.{name}", together, wanted) != wanted:
         raise ShapeError(f"random.{name}: parameters of shape {together} do not broadcast to {wanted}")
     return wanted
-
-
-def undifferentiated(name: str, parameter: Operand, dtype: DType) -> Tensor:
-    """A parameter that decides which candidate is taken, so that no formula gives the derivative by it.
-
-    Raises: `DifferentiationError` where a derivative could be asked for.
-    """
-    value = lift(parameter).astype(dtype)
-    if value.requires_grad or value.keeps_history:
-        raise DifferentiationError(f"random.{name}: has no derivative by its parameters; use vg.stop_gradient on them")
-    return value
 
 
 def first_accepted(candidates: Tensor, accepted: Tensor) -> Tensor:
