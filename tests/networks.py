@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class ResNet18(nn.Module):
         channels = [width, width, 2 * width, 4 * width, 8 * width]
         self.layer1, self.layer2, self.layer3, self.layer4 = (
             nn.Sequential(BasicBlock(before, after, 1 + (before != after)), BasicBlock(after, after, 1))
-            for before, after in itertools.pairwise(channels)
+            for before, after in pairwise(channels)
         )
         self.fc = nn.Linear(8 * width, num_classes)
 

@@ -5,15 +5,15 @@ Run like `make_golden.py`, with the package safetensors beside PyTorch:
     golden/bin/python -m tests.golden.make_networks                  writes tests/golden/networks/
     golden/bin/python -m tests.golden.make_networks check FOLDER     lets PyTorch read what vkgrad has written there
 
-Each file NAME.safetensors is a state dict; `networks.npz` has for each network an input `NAME/x`, its output `NAME/y`,
+Each NAME.safetensors is a state dict; `networks.npz` has for each network an input `NAME/x` and its output `NAME/y`,
 and `resnet18/keys`, the names and shapes of the full-sized ResNet-18, a line each. The classes here have the names of
 torchvision's ResNet and of the usual small GPT.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +61,7 @@ class ResNet18(nn.Module):
         self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
         channels = [width, width, 2 * width, 4 * width, 8 * width]
-        for number, (before, after) in enumerate(itertools.pairwise(channels), 1):
+        for number, (before, after) in enumerate(pairwise(channels), 1):
             blocks = BasicBlock(before, after, 1 + (before != after)), BasicBlock(after, after, 1)
             setattr(self, f"layer{number}", nn.Sequential(*blocks))
         self.fc = nn.Linear(8 * width, num_classes)
