@@ -27,7 +27,7 @@ LAYERS = (
         "placement", "draws", "array_api", "einops_backend",
     ),
     ("nn", "optim", "data", "serialization", "resuming"),
-    ("viz", "profile", "reporting", "bench", "cli", "__init__", "__main__"),
+    ("viz", "profile", "reporting", "bench", "cli", "onnx", "__init__", "__main__"),
 )  # fmt: skip
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 

@@ -60,7 +60,7 @@ from vkgrad.tensor import Tensor, asarray, eval, from_dlpack, tensor
 bool = bool_  # the array API standard's name
 
 if TYPE_CHECKING:
-    from vkgrad import data, fft, linalg, testing, viz
+    from vkgrad import data, fft, linalg, onnx, testing, viz
     from vkgrad.reporting import report
     from vkgrad.resuming import load_checkpoint, save_checkpoint
     from vkgrad.serialization import load, load_metadata, save
@@ -71,6 +71,7 @@ else:
         "data": "data",
         "fft": "fft",
         "linalg": "linalg",
+        "onnx": "onnx",
         "testing": "testing",
         "viz": "viz",
         "report": "reporting",

@@ -1,13 +1,13 @@
 """Write the weights of three networks as PyTorch saves them, with what it computes by them in double precision.
 
-Run like `make_golden.py`, with the package safetensors beside PyTorch:
+Run like `make_golden.py`, with the packages safetensors and onnx beside PyTorch:
 
     golden/bin/python -m tests.golden.make_networks                  writes tests/golden/networks/
     golden/bin/python -m tests.golden.make_networks check FOLDER     lets PyTorch read what vkgrad has written there
 
-Each NAME.safetensors is a state dict; `networks.npz` has for each network an input `NAME/x` and its output `NAME/y`,
-and `resnet18/keys`, the names and shapes of the full-sized ResNet-18, a line each. The classes here have the names of
-torchvision's ResNet and of the usual small GPT.
+Each NAME.safetensors is a state dict, each NAME.onnx the network as PyTorch exports it. `networks.npz` has for each
+network an input `NAME/x` and its output `NAME/y`, and `resnet18/keys`, names and shapes of the full-sized ResNet-18,
+a line each. The classes here have the names of torchvision's ResNet and of the usual small GPT.
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ NETWORKS = {
     "resnet18": (lambda: ResNet18(10, width=4), waves((2, 3, 32, 32), 1.0, 0.4)),
     "gpt": (GPT, (np.arange(24) ** 2 % 65).astype(np.int32).reshape(2, 12)),
 }
+EXPORTED = ("resnet18", "gpt")  # to ONNX, too
 
 
 def computed(model: nn.Module, x: np.ndarray) -> np.ndarray:
@@ -147,6 +148,9 @@ def write() -> None:
                 nn.init.uniform_(part.bias, -0.5, 0.5)
                 part.num_batches_tracked.fill_(7)
         save_file(model.state_dict(), FOLDER / f"{name}.safetensors", metadata={"format": "pt"})
+        if name in EXPORTED:
+            example = torch.from_numpy(x)
+            torch.onnx.export(model.eval(), (example,), FOLDER / f"{name}.onnx", opset_version=17, dynamo=False)
         results |= {f"{name}/x": x, f"{name}/y": computed(model, x)}
     full = ResNet18().state_dict()
     results["resnet18/keys"] = np.array("\n".join(f"{name} {list(value.shape)}" for name, value in full.items()))
