@@ -25,7 +25,7 @@ from vkgrad.counters import counting
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import ANY, DTYPES, DType
 from vkgrad.ir.layout import Layout
-from vkgrad.ir.node import Node, walk
+from vkgrad.ir.node import Node, rebuilt, walk
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, OPS, ZERO, Family, Op
 from vkgrad.ops.samples import Case
 from vkgrad.ops.views import flip, permute
@@ -184,6 +184,27 @@ def test_derivatives_by_differences(op: Op, record_property: Callable[[str, Any]
     record_property("cases of ops", 3 * len(_sized(op)))
 
 
+def emitted(op: Op, case: Case, dtype: DType, values: Values) -> list[Node]:
+    """Every node that the rules make for the first and the second derivative of a case, and what it is made of."""
+    made = [node for _, nodes in directions(op, case, dtype, next(iter(conditions(case))), values) for node in nodes]
+    return [node for node in walk(made) if node.op.family is not Family.LEAF]
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE, ids=lambda op: op.name)
+def test_primitives_at_the_shapes_that_gradients_emit(op: Op, record_property: Callable[[str, Any], None]) -> None:
+    """Each node of a derivative is a primitive, and right by itself: nothing is fused, and every value is looked at."""
+    count = 0
+    for case in residency.cases_of(op, FLOAT64):
+        values: Values = {}
+        nodes = emitted(op, case, FLOAT64, values)
+        assert all(OPS[node.op.name] is node.op for node in nodes)
+        for node, found, wanted in zip(nodes, planned(nodes, values, fuse=False), evaluate(nodes, values), strict=True):
+            off = differs(found, wanted, node.dtype)
+            assert not off, f"{op.name} {case}: {node}: {off}"
+        count += len(nodes)
+    record_property("cases of ops", count)
+
+
 @pytest.mark.parametrize("name", ["exp", "sum", "gather", "scan", "contract", "window", "cholesky"])
 def test_a_rule_off_by_a_thousandth_fails(name: str) -> None:
     """The null arm of the differences, in every family."""
@@ -227,6 +248,28 @@ def test_every_op_has_cases_without_elements_and_without_axes() -> None:
 
 
 # ---- on the device
+@pytest.mark.device
+@pytest.mark.parametrize("op", [op for op in DIFFERENTIABLE if op.name not in ("svd", "eigh")], ids=lambda op: op.name)
+def test_primitives_at_those_shapes_on_the_device(op: Op, record_property: Callable[[str, Any], None]) -> None:
+    """The same on the device, in single precision."""
+    dtype, count = DTYPES["float32"], 0
+    for case in residency.cases_here(op, dtype):
+        values: Values = {}
+        put: dict[Node, Node] = {}
+        nodes = emitted(op, case, dtype, values)
+        for node in walk(nodes):
+            own = tuple(put[source] for source in node.inputs)
+            put[node] = engine.put(values[node], node.dtype) if node in values else rebuilt(node, own)
+        engine.evaluate([put[node] for node in nodes])
+        with np.errstate(all="ignore"):
+            expected = evaluate(nodes, values)
+        for node, wanted in zip(nodes, expected, strict=True):
+            off = differs(engine.read_value(put[node]), wanted, node.dtype)
+            assert not off, f"{op.name} {case}: {node}: {off}"
+        count += len(nodes)
+    record_property("cases of ops", count)
+
+
 # Of v and -v, either is a singular or eigenvector, and derivatives have its sign: tests/test_linalg.py checks those.
 EITHER_SIGN = ("svd", "eigh")
 
