@@ -1,4 +1,6 @@
-"""Random numbers that depend on a key and a position only: the same on every device, in any order, fused or not.
+"""Random numbers that depend on a key and a position only: the same in any order, fused or not, and on every device.
+
+What is computed from bits by a function (`normal`, say) differs between devices by that function's rounding.
 
 A key is two 32-bit words on the device. Drawing twice with one key gives the same numbers; `split` makes new keys.
 Rejection, where a distribution needs it, has a fixed number of candidates for each element: enough that all of them
