@@ -96,6 +96,9 @@ MAY = {
 
 # On indices, sizes and tables that the host makes, and nowhere on a tensor's values.
 HARMLESS = {
+    "draws/gammas.py": {"polynomial"},  # places and weights of a quadrature
+    "onnx/loading.py": {"clip"},  # constants of a file, on their way to the device
+    "onnx/operators.py": {"cumsum"},  # sizes of parts
     "fft.py": {"outer", "cos", "sin", "fft", "abs"},  # tables of roots of unity
     "functions/joining.py": {"ndim"},
     "functions/lookup.py": {"where"},  # indices that a user gave as an array
@@ -127,7 +130,7 @@ def test_no_arithmetic_with_numpy_outside_the_funnel_and_the_cpu_device() -> Non
         used = arithmetic(path.read_text(encoding="utf-8")) - HARMLESS.get(name, set())
         if used:
             found[name] = used
-    assert not found
+    assert not found, f"NumPy computes where only devices should; if not on a tensor's values, say so here: {found}"
 
 
 def test_arithmetic_is_seen() -> None:
