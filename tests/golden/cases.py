@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.golden.patterns import Array, chirp
 
-# ---- optimisers: name -> (class, arguments). Six steps from chirp((3, 5)) with gradients that change sign and size.
+# ---- optimisers: name -> (class, arguments). Twenty steps from chirp((3, 5)) with gradients that change sign and size.
 OPTIMISERS: dict[str, tuple[str, dict[str, Any]]] = {
     "sgd": ("SGD", {"lr": 0.1}),
     "sgd weight_decay": ("SGD", {"lr": 0.1, "weight_decay": 0.05}),
@@ -22,9 +22,20 @@ OPTIMISERS: dict[str, tuple[str, dict[str, Any]]] = {
     "rmsprop": ("RMSprop", {"lr": 0.02}),
     "rmsprop all": ("RMSprop", {"lr": 0.02, "alpha": 0.9, "momentum": 0.5, "centered": True, "weight_decay": 0.1}),
     "adagrad": ("Adagrad", {"lr": 0.1}),
+    "adamax": ("Adamax", {"lr": 0.02, "weight_decay": 0.1}),
+    "nadam": ("NAdam", {"lr": 0.02}),
+    "nadam all": (
+        "NAdam",
+        {"lr": 0.02, "betas": (0.8, 0.95), "weight_decay": 0.1, "momentum_decay": 0.1, "decoupled_weight_decay": True},
+    ),
+    "radam": ("RAdam", {"lr": 0.02}),
+    "radam all": ("RAdam", {"lr": 0.02, "betas": (0.8, 0.9), "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    "adadelta": ("Adadelta", {"lr": 0.5, "rho": 0.8, "weight_decay": 0.05}),
+    "asgd": ("ASGD", {"lr": 0.05, "lambd": 0.1, "t0": 5, "weight_decay": 0.05}),
+    "rprop": ("Rprop", {"lr": 0.05, "etas": (0.6, 1.3), "step_sizes": (0.03, 0.2)}),
     "adagrad all": ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.2}),
 }
-STEP_COUNT = 6
+STEP_COUNT = 20
 
 
 def start() -> Array:
@@ -40,6 +51,64 @@ SCHEDULES: dict[str, tuple[str, dict[str, Any]]] = {
     "step": ("StepLR", {"step_size": 3, "gamma": 0.5}),
     "exponential": ("ExponentialLR", {"gamma": 0.9}),
     "cosine": ("CosineAnnealingLR", {"T_max": 8, "eta_min": 0.01}),
+    "multi step": ("MultiStepLR", {"milestones": [2, 5, 5, 9], "gamma": 0.5}),
+    "constant": ("ConstantLR", {"factor": 0.3, "total_iters": 4}),
+    "linear": ("LinearLR", {"start_factor": 0.2, "end_factor": 0.9, "total_iters": 6}),
+    "polynomial": ("PolynomialLR", {"total_iters": 9, "power": 1.7}),
+    "lambda": ("LambdaLR", {"lr_lambda": lambda epoch: 1 / (1 + 0.3 * epoch)}),
+    "multiplicative": ("MultiplicativeLR", {"lr_lambda": lambda epoch: 1 - 0.05 * epoch}),
+    "warm restarts": ("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": 2, "eta_min": 0.02}),
+    "warm restarts alike": ("CosineAnnealingWarmRestarts", {"T_0": 4}),
+    "one cycle": ("OneCycleLR", {"max_lr": 0.8, "total_steps": 12, "cycle_momentum": False}),
+    "one cycle of three": (
+        "OneCycleLR",
+        {
+            "max_lr": 0.8, "epochs": 3, "steps_per_epoch": 5, "three_phase": True, "anneal_strategy": "linear",
+            "cycle_momentum": False,
+        },
+    ),
+    "cyclic": ("CyclicLR", {"base_lr": 0.1, "max_lr": 0.7, "step_size_up": 3, "cycle_momentum": False}),
+    "cyclic halves": (
+        "CyclicLR",
+        {
+            "base_lr": 0.1, "max_lr": 0.7, "step_size_up": 2, "step_size_down": 3, "mode": "triangular2",
+            "cycle_momentum": False,
+        },
+    ),
+    "cyclic shrinking": (
+        "CyclicLR",
+        {
+            "base_lr": 0.1, "max_lr": 0.7, "step_size_up": 4, "mode": "exp_range", "gamma": 0.9,
+            "cycle_momentum": False,
+        },
+    ),
+}  # fmt: skip
+
+# Compositions: a function of the module of schedules and an optimiser.
+COMPOSITIONS: dict[str, Any] = {
+    "sequential": lambda s, o: s.SequentialLR(
+        o,
+        [s.LinearLR(o, 0.25, total_iters=4), s.ExponentialLR(o, 0.8), s.CosineAnnealingLR(o, 6)],
+        milestones=[4, 7],
+    ),
+    "chained": lambda s, o: s.ChainedScheduler([s.ConstantLR(o, 0.2, 4), s.ExponentialLR(o, 0.9)]),
+}
+PLATEAU = {"factor": 0.5, "patience": 1, "cooldown": 1, "min_lr": 0.03, "threshold": 0.05}
+PLATEAU_VALUES = [1.0, 0.97, 0.96, 0.9, 0.91, 0.92, 0.93, 0.94, 0.7, 0.71, 0.72, 0.73]
+
+# Schedules that change a momentum, over steps of an optimiser: name -> (optimiser, schedule).
+CYCLES: dict[str, tuple[str, str]] = {
+    "one cycle of sgd": ("sgd momentum", "one cycle"),
+    "one cycle of plain sgd": ("sgd", "one cycle"),
+    "one cycle of adam": ("adam", "one cycle of three"),
+    "cyclic rmsprop": ("rmsprop all", "cyclic"),
+}
+CYCLE_STEPS = 12
+
+# Two groups: what the second one has of its own.
+GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
+    "groups of sgd": ("sgd momentum", {"lr": 0.02, "momentum": 0.5, "weight_decay": 0.3}),
+    "groups of adam": ("adam amsgrad", {"betas": (0.9, 0.99), "eps": 1e-3}),
 }
 EPOCH_COUNT = 12
 

@@ -77,6 +77,37 @@ def optimisers() -> dict[str, Array]:
             optimiser.step()
             schedule.step()
         results[f"schedule {name}"] = np.array(rates)
+    scheduler = torch.optim.lr_scheduler
+    for name, composed in {**cases.COMPOSITIONS, "plateau": None}.items():
+        optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.5)
+        plateau = scheduler.ReduceLROnPlateau(optimiser, **cases.PLATEAU)
+        schedule = composed(scheduler, optimiser) if composed else plateau
+        rates = []
+        for value in cases.PLATEAU_VALUES:
+            rates.append(optimiser.param_groups[0]["lr"])
+            optimiser.step()
+            schedule.step(*[value] * (composed is None))
+        results[f"schedule {name}"] = np.array(rates)
+    for name, (rule, cycle) in cases.CYCLES.items():
+        (kind, arguments), (schedule_kind, options) = cases.OPTIMISERS[rule], cases.SCHEDULES[cycle]
+        parameter = nn.Parameter(double(cases.start()))
+        optimiser = getattr(torch.optim, kind)([parameter], **arguments)
+        schedule = getattr(scheduler, schedule_kind)(optimiser, **{**options, "cycle_momentum": True})
+        for step in range(cases.CYCLE_STEPS):
+            parameter.grad = double(cases.gradient(step))
+            optimiser.step()
+            if step < cases.CYCLE_STEPS - 1:
+                schedule.step()
+        results[name] = parameter.detach().numpy()
+    for name, (rule, own) in cases.GROUPS.items():
+        kind, arguments = cases.OPTIMISERS[rule]
+        both = [nn.Parameter(double(cases.start())) for _ in range(2)]
+        optimiser = getattr(torch.optim, kind)([{"params": both[:1]}, {"params": both[1:], **own}], **arguments)
+        for step in range(cases.STEP_COUNT):
+            for parameter in both:
+                parameter.grad = double(cases.gradient(step))
+            optimiser.step()
+        results[name] = np.stack([parameter.detach().numpy() for parameter in both])
     return results
 
 

@@ -181,5 +181,81 @@ def test_the_learning_rate_can_be_changed() -> None:
     assert optimiser.lr == 0.25 and optimiser.state_tensors()[0] is rate
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", cases.GROUPS)
+def test_groups_have_options_of_their_own(name: str, compiled: bool) -> None:
+    rule, own = cases.GROUPS[name]
+    kind, arguments = cases.OPTIMISERS[rule]
+    a, b = vg.tensor(cases.start()), vg.tensor(cases.start())
+    optimiser = getattr(vg.optim, kind)([{"params": [a]}, {"params": [b], **own}], **arguments)
+
+    def update(optimiser: vg.optim.Optimizer, g: vg.Tensor) -> None:
+        optimiser.update([a, b], [g, g])
+
+    step_once = vg.jit(update) if compiled else update
+    for step in range(cases.STEP_COUNT):
+        step_once(optimiser, vg.tensor(cases.gradient(step)))
+    assert_close([a.numpy(), b.numpy()], GOLDEN[name], "optimiser", name)
+    assert optimiser.param_groups[1]["params"][0] is b and len(optimiser.param_groups[0]["params"]) == 1
+
+
+def test_groups_are_mappings_and_can_be_added() -> None:
+    a, b = vg.tensor([1.0]), vg.tensor([1.0])
+    optimiser = vg.optim.SGD([a], lr=1.0, weight_decay=0.5)
+    optimiser.add_param_group({"params": [b], "weight_decay": 0.0})
+    for group in optimiser.param_groups:
+        group["lr"] *= 0.5
+    assert dict(optimiser.param_groups[1]) | {"params": 0} == {
+        "params": 0, "lr": 0.5, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False,
+    }  # fmt: skip
+    optimiser.update([a, b], [vg.ones((1,)), vg.ones((1,))])
+    assert (a.tolist(), b.tolist()) == ([0.25], [0.5])
+    other = {"params": [vg.ones((1,))], "beta": 1}
+    for wrong, message in (({"params": [b]}, "in a group already"), (other, "no option")):
+        with pytest.raises(OptionError, match=message):
+            optimiser.add_param_group(wrong)
+
+
+def test_an_option_changed_between_recorded_steps_counts() -> None:
+    w = vg.tensor([1.0])
+    optimiser = vg.optim.SGD(w, lr=1.0)
+
+    @vg.jit
+    def step(optimiser: vg.optim.Optimizer) -> None:
+        optimiser.update(w, vg.zeros((1,)))
+
+    step(optimiser)
+    optimiser.param_groups[0]["weight_decay"] = 0.5
+    step(optimiser)
+    step(optimiser)
+    assert w.tolist() == [0.25]
+
+
+def test_a_running_average_of_weights() -> None:
+    model = vg.nn.Linear(2, 2)
+    swa, ema = (vg.optim.swa_utils.AveragedModel(model, fn) for fn in (None, vg.optim.swa_utils.get_ema_avg_fn(0.75)))
+    seen = []
+    for value in (4.0, 8.0, 0.0):
+        model.bias.assign(np.full(2, value, np.float32))
+        seen.append(value)
+        swa.update_parameters(model)
+        ema.update_parameters(model)
+    assert swa.module.bias.tolist() == [4.0, 4.0] and ema.module.bias.tolist() == [3.75, 3.75]
+    assert list(swa.state_dict()) == ["n_averaged", "module.weight", "module.bias"] and int(swa.n_averaged) == 3
+    assert model.bias.tolist() == [0.0, 0.0]
+
+
+def test_accumulated_gradients_are_those_of_the_whole_batch() -> None:
+    x = cases.chirp((8, 3), 1.0, 0.2)
+    gradients = []
+    for parts in (1, 4):
+        model = vg.nn.Linear(3, 1, bias=False)
+        model.weight.assign(cases.chirp((1, 3), 1.0, 0.4))
+        for part in np.split(x, parts):
+            ((model(part) ** 2).mean() / parts).backward()
+        gradients.append(model.weight.grad.numpy())
+    assert_close(gradients[1], gradients[0], "optimiser")
+
+
 def test_it_says_what_it_is() -> None:
     assert repr(vg.optim.SGD(vg.nn.Linear(3, 2), lr=0.1)) == "SGD(lr=0.1, 2 parameters with 8 elements)"

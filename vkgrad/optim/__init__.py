@@ -1,25 +1,67 @@
-"""Optimisers, schedules of the learning rate, and clipping of gradients."""
+"""Optimisers, schedules of the learning rate, averages of weights, and clipping of gradients."""
 
+from vkgrad.optim import lr_scheduler, swa_utils
+from vkgrad.optim.adam_variants import Adadelta, Adamax, NAdam, RAdam
 from vkgrad.optim.adaptive import Adagrad, Adam, AdamW, Lion, RMSprop
-from vkgrad.optim.clipping import clip_grad_norm, clip_grad_norm_
+from vkgrad.optim.classical import ASGD, Rprop
+from vkgrad.optim.clipping import clip_grad_norm, clip_grad_norm_, clip_grad_value, clip_grad_value_
+from vkgrad.optim.lr_scheduler import (
+    ChainedScheduler,
+    ConstantLR,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    OneCycleLR,
+    PolynomialLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+    StepLR,
+)
 from vkgrad.optim.optimizer import Optimizer
 from vkgrad.optim.scaling import GradScaler
-from vkgrad.optim.schedules import CosineAnnealingLR, ExponentialLR, Schedule, StepLR
+from vkgrad.optim.schedules import Schedule
 from vkgrad.optim.sgd import SGD
 
 __all__ = [
+    "ASGD",
     "SGD",
+    "Adadelta",
     "Adagrad",
     "Adam",
     "AdamW",
+    "Adamax",
+    "ChainedScheduler",
+    "ConstantLR",
     "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "GradScaler",
+    "LambdaLR",
+    "LinearLR",
     "Lion",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "NAdam",
+    "OneCycleLR",
     "Optimizer",
+    "PolynomialLR",
+    "RAdam",
     "RMSprop",
+    "ReduceLROnPlateau",
+    "Rprop",
     "Schedule",
+    "SequentialLR",
     "StepLR",
     "clip_grad_norm",
     "clip_grad_norm_",
+    "clip_grad_value",
+    "clip_grad_value_",
+    "lr_scheduler",
+    "swa_utils",
 ]

@@ -52,13 +52,18 @@ class Adam(Optimizer):
         return {name: f.zeros_like(parameter) for name in names}
 
     def advanced(self, shared: State) -> State:
-        return {
+        new = {
             name: beta * shared[name] + (1.0 - beta)
             for name, beta in zip(("correction1", "correction2"), self.betas, strict=True)
         }
+        if "beta1" in shared:  # a schedule changes it, and the correction is that of the present one
+            new["steps"] = shared["steps"] + 1.0
+            new["correction1"] = -f.expm1(new["steps"] * f.log(shared["beta1"]))
+        return new
 
     def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
-        beta1, beta2 = self.betas
+        beta1: Any = shared["beta1"].astype(p.dtype) if "beta1" in shared else self.betas[0]
+        beta2 = self.betas[1]
         if self.weight_decay and self.decoupled_weight_decay:
             p = p * (1.0 - lr * self.weight_decay)
         elif self.weight_decay:
@@ -137,7 +142,8 @@ class RMSprop(Optimizer):
             square = square - mean * mean
         step = g / (f.sqrt(square) + self.eps)
         if self.momentum:
-            step = new["momentum_buffer"] = self.momentum * state["momentum_buffer"] + step
+            momentum = shared["momentum"].astype(p.dtype) if "momentum" in shared else self.momentum
+            step = new["momentum_buffer"] = momentum * state["momentum_buffer"] + step
         return p - lr * step, new
 
 
@@ -175,7 +181,7 @@ class Adagrad(Optimizer):
         return {"sum": f.full_like(parameter, self.initial_accumulator_value)}
 
     def advanced(self, shared: State) -> State:
-        return {name: divisor + self.lr_decay for name, divisor in shared.items()}
+        return {"decay": shared["decay"] + self.lr_decay} if self.lr_decay else {}
 
     def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
         if self.weight_decay:

@@ -1,8 +1,10 @@
-"""Gradients kept below a length."""
+"""Gradients kept below a length or a size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
+from math import inf
 from typing import Any
 
 from vkgrad import functions as f
@@ -12,10 +14,11 @@ from vkgrad.history import no_grad
 from vkgrad.tensor import Tensor
 
 
-def clip_grad_norm(grads: Any, max_norm: float) -> tuple[Any, Tensor]:
+def clip_grad_norm(grads: Any, max_norm: float, norm_type: float = 2.0) -> tuple[Any, Tensor]:
     """Return gradients scaled down so that all of them together are no longer than `max_norm`, and their length before.
 
-    `grads` is any nesting, as `value_and_grad` returns it. Nothing is read back from the device.
+    `grads` is any nesting, as `value_and_grad` returns it; `norm_type` is the length's power, or infinity for the
+    largest element. Nothing is read back from the device.
 
     Source: Pascanu, Mikolov and Bengio (2013), arXiv:1211.5063, Algorithm 1; 1e-6 is added to the length as in PyTorch.
 
@@ -28,17 +31,39 @@ def clip_grad_norm(grads: Any, max_norm: float) -> tuple[Any, Tensor]:
     leaves, structure = tree.flatten(grads)
     if not leaves:
         raise DifferentiationError("clip_grad_norm: there are no gradients")
-    squares = [f.sum(f.square(g.astype(g.dtype.computed))) for g in leaves]  # a half may not hold its own square
-    norm = f.sqrt(sum(squares[1:], squares[0]))
+    wide = [g.astype(g.dtype.computed) for g in leaves]  # a half may not hold its own square
+    if norm_type == inf:
+        norm = reduce(f.maximum, [f.max(f.abs(g)) for g in wide])
+    elif norm_type == 2:
+        norm = f.sqrt(reduce(f.add, [f.sum(f.square(g)) for g in wide]))
+    else:
+        norm = reduce(f.add, [f.sum(f.abs(g) ** norm_type) for g in wide]) ** (1.0 / norm_type)
     factor = f.minimum(max_norm / (norm + 1e-6), 1.0)
     return structure.unflatten([g * factor.astype(g.dtype) for g in leaves]), norm
 
 
-def clip_grad_norm_(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
+def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Scale the gradients that `backward` has left in `.grad`, and return their length before."""
-    with_gradient = [p for p in parameters if p.grad is not None]
+    with_gradient = _with_gradient(parameters)
     with no_grad():
-        clipped, norm = clip_grad_norm([p.grad for p in with_gradient], max_norm)
+        clipped, norm = clip_grad_norm([p.grad for p in with_gradient], max_norm, norm_type)
     for p, gradient in zip(with_gradient, clipped, strict=True):
         p.grad = gradient
     return norm
+
+
+def clip_grad_value(grads: Any, clip_value: float) -> Any:
+    """Return gradients with every element between -clip_value and clip_value."""
+    return tree.transform(lambda g: f.clip(g, -clip_value, clip_value), grads)
+
+
+def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -> None:
+    """Bring every element of the gradients in `.grad` between -clip_value and clip_value."""
+    for p in _with_gradient(parameters):
+        with no_grad():
+            p.grad = clip_grad_value(p.grad, clip_value)
+
+
+def _with_gradient(parameters: Iterable[Tensor] | Tensor) -> list[Tensor]:
+    listed = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [p for p in listed if p.grad is not None]

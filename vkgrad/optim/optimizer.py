@@ -8,18 +8,17 @@ device, the learning rate included, so that a recorded step replays rightly. Thi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
-
-import numpy as np
 
 from vkgrad.composites import composite
 from vkgrad.errors import DataError, DifferentiationError, OptionError, ShapeError
 from vkgrad.history import no_grad
 from vkgrad.ir.dtypes import DType
+from vkgrad.optim.groups import ParameterGroup, State, described
 from vkgrad.optim.parameters import named_parameters, with_gradients
-from vkgrad.tensor import Tensor, asarray, tensor
+from vkgrad.tensor import Tensor, asarray
 
-State = dict[str, Tensor]
 _OPTIONS = (bool, int, float, str, tuple, type(None))
 
 
@@ -27,7 +26,8 @@ class Optimizer:
     """Base of the optimisers.
 
     Args:
-        params: a module, or any nesting of tensors, such as `model.parameters()`.
+        params: a module, or any nesting of tensors, such as `model.parameters()`; or a list of dicts, parameter groups
+            with options of their own: `[{"params": a}, {"params": b, "lr": 0.01}]`.
         lr: the learning rate. Assign to `optimizer.lr` to change it: a few bytes are uploaded and nothing is compiled.
 
     Raises:
@@ -44,15 +44,41 @@ class Optimizer:
     """
 
     def __init__(self, params: Any, lr: float) -> None:
-        self.params = named_parameters(params)
-        if not self.params:
+        self._options = tuple(vars(self))
+        self.params: dict[str, Tensor] = {}
+        self._state: dict[str, State] = {}
+        self._names: dict[int, str] = {}
+        self.defaults = {"lr": lr, **{name: getattr(self, name) for name in self._options}}
+        self.param_groups: list[ParameterGroup] = []
+        for group in described(params):
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Update more parameters from now on: `{"params": ..., "lr": ..., ...}`; what is left out is as for the rest.
+
+        Raises:
+            OptionError: there is no parameter, one is in a group already, or the optimiser has no such option.
+        """
+        given = {name: value for name, value in param_group.items() if name != "params"}
+        if unknown := given.keys() - self.defaults.keys():
+            raise OptionError(f"{type(self).__name__}: a group has no option {', '.join(sorted(unknown))}")
+        number = len(self.param_groups)
+        found = named_parameters(param_group["params"])
+        found = {f"group{number}.{name}" if number else name: p for name, p in found.items()}
+        if not found:
             raise OptionError(f"{type(self).__name__}: no parameter to update; pass a module or its parameters")
-        widest = max((p.dtype.computed for p in self.params.values()), key=lambda dtype: dtype.size_bytes)
-        self._lr_tensor = _scalar(lr, widest)
-        self.lr = lr
-        self._shared = self.shared_state(widest)
-        self._state = {name: self.state_of(p) for name, p in self.params.items()}
-        self._names = {id(p): name for name, p in self.params.items()}
+        if twice := [name for name, p in found.items() if id(p) in self._names]:
+            raise OptionError(f"{type(self).__name__}: {twice[0]} is in a group already")
+        # The first group's rule is the optimiser itself; others are like it but for their options.
+        rule = copy(self) if number else self
+        for name, value in {**self.defaults, **given}.items():
+            if name != "lr":
+                setattr(rule, name, value)
+        group = ParameterGroup(rule, found, given.get("lr", self.defaults["lr"]), self._options)
+        self.param_groups.append(group)
+        self.params.update(found)
+        self._state.update({name: rule.state_of(p) for name, p in found.items()})
+        self._names.update({id(p): name for name, p in found.items()})
 
     # ---- what a rule writes
     def shared_state(self, dtype: DType) -> State:
@@ -74,7 +100,7 @@ class Optimizer:
 
     def replay_key(self) -> tuple:
         """What a rule may depend on beside its tensors. The learning rate is one of them."""
-        return tuple([value for name, value in vars(self).items() if name != "_lr" and isinstance(value, _OPTIONS)])
+        return tuple([value for value in vars(self).values() if isinstance(value, _OPTIONS)])
 
     # ---- stepping
     def update(self, params: Any, grads: Any) -> None:
@@ -111,21 +137,26 @@ class Optimizer:
             p.grad = None
 
     def _step(self, gradients: Mapping[str, Tensor]) -> None:
-        own = {name: self.params[name] for name in gradients}
-        states = {name: self._state[name] for name in gradients}
         with no_grad():
-            new, new_states, shared = self._after(own, dict(gradients), states, self._shared, self._lr_tensor)
-            _replace(own, new)
-            for name, state in new_states.items():
-                _replace(self._state[name], state)
-            _replace(self._shared, shared)
+            for group in self.param_groups:
+                own = {name: p for name, p in group.params.items() if name in gradients}
+                if not own:
+                    continue
+                group.assume()
+                states = {name: self._state[name] for name in own}
+                given = {name: gradients[name] for name in own}
+                new, new_states, shared = group.rule._after(own, given, states, group.shared, group.lr_tensor)
+                _replace(own, new)
+                for name, state in new_states.items():
+                    _replace(self._state[name], state)
+                _replace(group.shared, shared)
 
     @composite
     def _after(
         self, params: State, gradients: State, states: dict[str, State], shared: State, lr: Tensor
     ) -> tuple[State, dict[str, State], State]:
         """The parameters, their states and the shared state after a step: all of it in one piece, to be replayed."""
-        shared = self.advanced(shared)
+        shared = {**shared, **self.advanced(shared)}
         rates = {p.dtype: lr.astype(p.dtype) for p in params.values()}
         new, new_states = {}, {}
         for name, p in params.items():
@@ -135,20 +166,22 @@ class Optimizer:
     # ---- the learning rate, and state
     @property
     def lr(self) -> float:
-        """The learning rate."""
-        return self._lr
+        """The learning rate, of the first group; assigning gives it to all of them."""
+        return self.param_groups[0].rate
 
     @lr.setter
     def lr(self, value: float) -> None:
-        if not value >= 0:
-            raise OptionError(f"{type(self).__name__}: the learning rate must not be negative, got {value}")
-        self._lr = float(value)
-        self._lr_tensor.assign(_scalar(self._lr, self._lr_tensor.dtype))
+        for group in self.param_groups:
+            group.set_rate(value)
 
     def state_dict(self) -> State:
         """Everything that a step reads beside the parameters, by name; the tensors are the optimiser's own."""
+        found: State = {}
+        for number, group in enumerate(self.param_groups):
+            prefix = f"group{number}." if number else ""
+            found |= {f"{prefix}{name}": t for name, t in {"lr": group.lr_tensor, **group.shared}.items()}
         own = {f"{name}.{kind}": t for name, state in self._state.items() for kind, t in state.items()}
-        return {"lr": self._lr_tensor, **self._shared, **own}
+        return {**found, **own}
 
     def state_tensors(self) -> list[Tensor]:
         """The tensors of `state_dict`, for whoever records a step."""
@@ -166,16 +199,12 @@ class Optimizer:
             different = ", ".join(sorted(set(own) ^ set(state)))
             raise DataError(f"load_state_dict: this {type(self).__name__} and the state differ in {different}")
         _replace(own, {name: asarray(value, own[name].dtype) for name, value in state.items()})
-        self._lr = float(self._lr_tensor)
+        for group in self.param_groups:
+            group.rate = float(group.lr_tensor)
 
     def __repr__(self) -> str:
         count = sum(p.size for p in self.params.values())
         return f"{type(self).__name__}(lr={self.lr:g}, {len(self.params)} parameters with {count:,} elements)"
-
-
-def _scalar(value: float, dtype: DType) -> Tensor:
-    # From an array, not from a number: a number would be a literal in the kernel, and every new rate a new kernel.
-    return tensor(np.asarray(value, dtype.numpy))
 
 
 def _replace(own: State, new: State) -> None:

@@ -52,13 +52,16 @@ class SGD(Optimizer):
         return {"momentum_buffer": f.zeros_like(parameter)} if self.momentum else {}
 
     def advanced(self, shared: State) -> State:
-        return {name: f.minimum(left_out + self.dampening, self.dampening) for name, left_out in shared.items()}
+        if not self.dampening:
+            return {}
+        return {"dampening": f.minimum(shared["dampening"] + self.dampening, self.dampening)}
 
     def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
         if self.weight_decay:
             g = g + self.weight_decay * p
         if not self.momentum:
             return p - lr * g, {}
+        momentum = shared["momentum"].astype(p.dtype) if "momentum" in shared else self.momentum
         kept = g * (1.0 - shared["dampening"].astype(g.dtype)) if self.dampening else g
-        buffer = self.momentum * state["momentum_buffer"] + kept
-        return p - lr * (g + self.momentum * buffer if self.nesterov else buffer), {"momentum_buffer": buffer}
+        buffer = momentum * state["momentum_buffer"] + kept
+        return p - lr * (g + momentum * buffer if self.nesterov else buffer), {"momentum_buffer": buffer}

@@ -1,0 +1,97 @@
+"""Averages of a model's weights over training, by PyTorch's names; all of it on the device, and recordable.
+
+This module must not know any layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from vkgrad import functions as f
+from vkgrad.history import no_grad
+from vkgrad.nn.module import Module
+from vkgrad.tensor import Tensor, asarray, tensor
+
+Average = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def get_swa_avg_fn() -> Average:
+    """The mean of all weights so far.
+
+    Source: Izmailov et al. (2018), arXiv:1803.05407, Algorithm 1.
+    """
+    return lambda averaged, current, count: averaged + (current - averaged) / (count + 1).astype(averaged.dtype)
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Average:
+    """A running mean of which `decay` stays at each update."""
+    return lambda averaged, current, count: decay * averaged + (1.0 - decay) * current
+
+
+class AveragedModel(Module):
+    """A copy of a model whose weights are averages; `update_parameters(model)` after each step or epoch.
+
+    The first update copies. Keys of the state dict are PyTorch's: `n_averaged` and `module.<name>`.
+
+    Args:
+        avg_fn: the new average from the old one, the weights and the number of updates so far; their mean if None.
+        use_buffers: average buffers (such as running means) too; they are copied otherwise.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> model = vg.nn.Linear(3, 2)
+        >>> ema = vg.optim.swa_utils.AveragedModel(model, avg_fn=vg.optim.swa_utils.get_ema_avg_fn(0.9))
+        >>> ema.update_parameters(model)
+        >>> bool((ema(vg.ones((1, 3))) == model(vg.ones((1, 3)))).all())
+        True
+    """
+
+    def __init__(self, model: Module, avg_fn: Average | None = None, use_buffers: bool = False) -> None:
+        self.n_averaged = tensor(np.zeros((), np.int32))
+        self.module = deepcopy(model)
+        self.avg_fn = get_swa_avg_fn() if avg_fn is None else avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        return self.module(*inputs, **options)
+
+    def update_parameters(self, model: Module) -> None:
+        """Take the weights of now into the average."""
+        current = dict(model.named_parameters()) | (dict(model.named_buffers()) if self.use_buffers else {})
+        own = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
+        with no_grad():
+            is_first = self.n_averaged == 0
+            for name, value in current.items():
+                if value.dtype.kind == "f":
+                    now = value.detach()
+                    averaged = own[name].detach()
+                    own[name].assign(f.where(is_first, now, self.avg_fn(averaged, now, self.n_averaged)))
+            for name, value in model.named_buffers():
+                if not (self.use_buffers and value.dtype.kind == "f"):
+                    own[name].assign(value)
+            self.n_averaged.assign(self.n_averaged + 1)
+
+
+def update_bn(loader: Iterable[Any], model: Module) -> None:
+    """Learn the running statistics of batch norms anew, with the weights of now, from the batches of `loader`.
+
+    A batch is an input, or a tuple or list that begins with one.
+    """
+    layers: list[Any] = [module for _, module in model.named_modules() if hasattr(module, "reset_running_stats")]
+    if not layers:
+        return
+    momenta, was_training = [layer.momentum for layer in layers], model.training
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None
+    model.train()
+    with no_grad():
+        for batch in loader:
+            model(asarray(batch[0] if isinstance(batch, tuple | list) else batch))
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum
+    model.train(was_training)
