@@ -229,8 +229,8 @@ def test_input_gradients_by_either_way(
     """With few input channels, multiplying each element once pays; the other way must give the same."""
     used = []
 
-    def spy(kernel: Kernel, scratch: Scratch) -> Any:
-        used.append(found := overlap.overlapping(kernel, scratch) if way == "by element" else None)
+    def spy(kernel: Kernel, scratch: Scratch, threads: int) -> Any:
+        used.append(found := overlap.overlapping(kernel, scratch, threads) if way == "by element" else None)
         return found
 
     monkeypatch.setattr(twin, "overlapping", spy)

@@ -41,6 +41,40 @@ def gather(target: _Bytes, source: _Bytes, rows: _Bytes) -> None:
     Raises: IndexError for a row that is not there.
     """
 
+def has_loop(name: str) -> bool:
+    """Whether `Nest` has a loop of this name: an op and what its first operand is, such as "add:f" (f float32, i int32,
+    b truth value)."""
+
+class Nest:
+    """A loop nest over arrays in the host's memory, computed in blocks that fit a cache. Every value is a word.
+
+    extents   of the places, the innermost axis last
+    terms     how many terms each reduction joins
+    code      instructions, operands first:
+              ("load", slot, boolean, strides, offsets, limits, fill)
+                  elements at offsets[term] + strides * coordinates,
+                  where 0 <= constants[term] + coefficients * coordinates < bound for each of limits (coefficients,
+                  constants, bound), else the word `fill`; one offset (and constant) may stand for all terms
+              ("count", strides, offsets)                               that address as an integer
+              ("constant", words)                                       one for all terms, or one for each
+              ("compute", loop, operands)
+              ("reduce", loop, [operand], from zero, not from the first term)
+    stores    (slot, boolean, strides, offset, instruction)
+
+    It trusts the addresses.
+    """
+
+    def __init__(self, extents: Sequence[int], terms: int, code: list[Any], stores: list[Any]) -> None: ...
+    @property
+    def blocks(self) -> int: ...
+    def run(self, arrays: Sequence[Any], threads: int = 1) -> None:
+        """On NumPy arrays, one per slot. What comes out does not depend on `threads`."""
+
+def multiply(gemm: int, left: Any, right: Any, out: Any, threads: int) -> bool:
+    """out = left @ right for stacks of float32 matrices, in parts by several threads. `gemm` is the address of a
+    cblas_sgemm with 64-bit sizes, which must use one thread; False, and nothing done, where it cannot read a matrix.
+    """
+
 def forks() -> int:
     """How often this process came out of a fork since the module was loaded: a device belongs to one such count."""
 

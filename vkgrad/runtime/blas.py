@@ -13,8 +13,10 @@ import numpy as np
 
 from vkgrad.ir.layout import Layout, merge_axes
 from vkgrad.runtime.access import Buffers, Region, parts, shape_of, spans, windows
-from vkgrad.runtime.matrix import Matrix
+from vkgrad.runtime.blocks import finishing
+from vkgrad.runtime.matrix import Matrix, is_copied
 from vkgrad.runtime.nest import Space
+from vkgrad.runtime.one_thread import multiply
 from vkgrad.runtime.program import Program
 from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Kernel, Load, Reduce
@@ -37,9 +39,9 @@ class Contraction:
     products of pieces that fit a cache, added up.
     """
 
-    def __init__(self, kernel: Kernel, scratch: Scratch):
+    def __init__(self, kernel: Kernel, scratch: Scratch, threads: int = 1):
         assert kernel.product is not None
-        self.scratch = scratch
+        self.scratch, self.threads = scratch, threads
         self.space = space = Space.of(kernel)
         self.product = kernel.product
         self.reduce = next(i for i, instruction in enumerate(space.code) if isinstance(instruction, Reduce))
@@ -100,6 +102,8 @@ class Contraction:
         """An axis to walk last because windows are short and do not move along it, such as a batch of images."""
         extents, reduced = self.space.extents, self.space.reduced
         for number, (side, own) in enumerate(self.sides):
+            if is_copied(self.space.code[side]):
+                continue  # by native rows, which are quick when short
             layout, other = self._layout(side), shape_of(self._layout(self.sides[1 - number][0]))
             found = (spans(layout) or ([], 0))[0] if layout.guards else windows(layout)
             moved = {a for span in found for a, c in enumerate(span.coefficients) if c}
@@ -182,7 +186,7 @@ class Piece:
 
     def __init__(self, whole: Contraction, region: Region, inner: Sequence[Region]):
         space, scratch = whole.space.within(region), whole.scratch
-        self.reduce = whole.reduce
+        self.reduce, self.threads = whole.reduce, whole.threads
         # The summed axes are the last of `lead`, so they stand just before the matrix.
         self.summed = tuple(range(-2 - len(whole.summed), -2))
         self.shape = tuple(1 if a in space.reduced else e for a, e in enumerate(space.extents))
@@ -211,7 +215,16 @@ class Piece:
             extents = [part.counts[a] for a in whole.summed]
             space_of_part, axes = whole.space.within(part), (whole.lead, whole.inner)
             sides = [
-                Matrix(space_of_part, scratch, side, (axes[0], own, axes[1]), own_last, not i, whole.innermost)
+                Matrix(
+                    space_of_part,
+                    scratch,
+                    side,
+                    (axes[0], own, axes[1]),
+                    own_last,
+                    not i,
+                    whole.innermost,
+                    whole.threads,
+                )
                 for i, ((side, own), own_last) in enumerate(zip(whole.sides, whole.own_last, strict=True))
             ]
             out = self.total
@@ -221,7 +234,9 @@ class Piece:
             for side in sides:
                 side.release()
             self.products.append((sides[0], sides[1], out))
-        self.finish = None if self.direct else Program(space, scratch, given={whole.reduce: self.shape})
+        self.native = None if self.total is None else finishing(space, whole.reduce, self._result(), whole.threads)
+        program = self.direct is None and self.native is None
+        self.finish = Program(space, scratch, given={whole.reduce: self.shape}) if program else None
         for array in lent:
             scratch.give(array)
 
@@ -245,19 +260,27 @@ class Piece:
         if self.direct is not None:
             self._multiply(buffers, self.direct(buffers))
             return
-        assert self.total is not None and self.finish is not None
+        assert self.total is not None
         self._multiply(buffers, self.total)
-        total = self.total.reshape(self.unpacked).transpose(self.back).reshape(self.shape)
-        self.finish.values(buffers, {self.reduce: total})
+        if self.native is not None:
+            self.native(buffers)
+        else:
+            assert self.finish is not None
+            self.finish.values(buffers, {self.reduce: self._result()})
+
+    def _result(self) -> np.ndarray:
+        """The products where they are, with an axis per axis of the space."""
+        assert self.total is not None
+        return self.total.reshape(self.unpacked).transpose(self.back).reshape(self.shape)
 
     def _multiply(self, buffers: Buffers, total: np.ndarray) -> None:
         for number, (left, right, out) in enumerate(self.products):
             into = total if out is None or out is self.total else out
             x, y = left(buffers), right(buffers)
             if self.turned:
-                np.matmul(y.swapaxes(-1, -2), x.swapaxes(-1, -2), into)
+                multiply(y.swapaxes(-1, -2), x.swapaxes(-1, -2), into, self.threads)
             else:
-                np.matmul(x, y, into)
+                multiply(x, y, into, self.threads)
             if into is total:
                 continue
             if self.summed and not number:

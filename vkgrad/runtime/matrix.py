@@ -10,10 +10,12 @@ from math import prod
 
 import numpy as np
 
-from vkgrad.runtime.access import Buffers
+from vkgrad.runtime.access import Buffers, settle, windows
+from vkgrad.runtime.blocks import copying
 from vkgrad.runtime.nest import Space
 from vkgrad.runtime.program import Program
 from vkgrad.runtime.scratch import Scratch
+from vkgrad.schedule.kernel import Instruction, Load
 
 
 class Matrix:
@@ -32,11 +34,11 @@ class Matrix:
         own_last: bool,
         left: bool,
         innermost: int | None,
+        threads: int = 1,
     ):
         lead, own, inner = axes
-        self.side, self.scratch = side, scratch
-        self.program = Program(space, scratch, [side], innermost=innermost)
-        shape = self.program.shapes[side]
+        self.side, self.scratch, self.threads = side, scratch, threads
+        shape = space.shapes()[side]
         full = tuple(1 if a in lead and shape[a] == 1 else e for a, e in enumerate(space.extents))
         unused = [a for a in range(len(full)) if a not in (*lead, *own, *inner)]
         full = tuple(1 if a in unused else e for a, e in enumerate(full))
@@ -47,15 +49,24 @@ class Matrix:
         self.packed = (*(full[a] for a in lead), *sizes)
         self.transposed = own_last == left
         self.full = None if full == shape else full
+        load = space.code[side]
+        self.native = copying(load, self.order, self.unpacked) if isinstance(load, Load) and is_copied(load) else None
+        self.slot = load.slot if isinstance(load, Load) else 0
+        self.program = None if self.native else Program(space, scratch, [side], innermost=innermost)
         # Memory for a copy. Whether it is needed shows when there is a value: until then it costs nothing.
         self.copy = scratch.take(self.packed, space.code[side].dtype.computed.numpy)
         self.in_place: bool | None = None
 
     def release(self) -> None:
-        self.program.release()
+        if self.program is not None:
+            self.program.release()
         self.scratch.give(self.copy)
 
     def __call__(self, buffers: Buffers) -> np.ndarray:
+        if self.program is None:
+            assert self.native is not None
+            self.native.run((buffers[self.slot], self.copy), self.threads)
+            return self.copy.swapaxes(-1, -2) if self.transposed else self.copy
         value = self.program.values(buffers)[self.side]
         if self.full is not None:
             value = np.broadcast_to(value, self.full)
@@ -69,6 +80,14 @@ class Matrix:
             flat = self.copy
             np.copyto(flat.reshape(self.unpacked), value)
         return flat.swapaxes(-1, -2) if self.transposed else flat
+
+
+def is_copied(instruction: Instruction) -> bool:
+    """Whether it reads windows or padding, which are a matrix in no memory, and native rows can copy them."""
+    if not isinstance(instruction, Load) or instruction.dtype.name != "float32":
+        return False
+    layout = settle(instruction.layout)
+    return bool(layout.guards or windows(layout)) and all(g.step == 1 for g in layout.guards)
 
 
 def _readable(array: np.ndarray) -> bool:

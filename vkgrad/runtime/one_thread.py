@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from vkgrad.runtime import _native
+
 # OpenBLAS by the names it has in NumPy's wheels and in distributions.
 NAMES = (
     "scipy_openblas{}_num_threads64_",
@@ -28,6 +30,26 @@ def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
         if hasattr(library, name.format("_set")):
             return getattr(library, name.format("_get")), getattr(library, name.format("_set"))
     return None
+
+
+def _gemm() -> int:
+    """Where that BLAS has its product of float32 matrices with 64-bit sizes; 0 if it is another BLAS."""
+    core = getattr(np, "_core", None) or np.core
+    library = ctypes.CDLL(core._multiarray_umath.__file__)
+    for name in ("scipy_cblas_sgemm64_", "cblas_sgemm64_"):
+        if hasattr(library, name):
+            return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    return 0
+
+
+GEMM = _gemm()
+
+
+def multiply(left: np.ndarray, right: np.ndarray, out: np.ndarray, threads: int) -> None:
+    """out = left @ right, by `threads` threads of this package where that can be, each with BLAS to itself."""
+    alike = left.dtype == right.dtype == out.dtype == np.float32
+    if not (GEMM and alike and _native.multiply(GEMM, left, right, out, threads)):
+        np.matmul(left, right, out)
 
 
 class OneThread:

@@ -17,7 +17,9 @@ import numpy as np
 
 from vkgrad.runtime.access import Buffers, Span, parts, settle, spans
 from vkgrad.runtime.blas import MOST_KEPT
+from vkgrad.runtime.blocks import finishing
 from vkgrad.runtime.nest import Space
+from vkgrad.runtime.one_thread import multiply
 from vkgrad.runtime.program import Program
 from vkgrad.runtime.scratch import Scratch
 from vkgrad.schedule.kernel import Kernel, Load, Reduce
@@ -44,7 +46,7 @@ class Roles:
     channels: tuple[int, ...]
 
 
-def overlapping(kernel: Kernel, scratch: Scratch) -> Callable[[Buffers], None] | None:
+def overlapping(kernel: Kernel, scratch: Scratch, threads: int = 1) -> Callable[[Buffers], None] | None:
     """A function that runs a product kernel this way, or None where it does not apply or pay."""
     space = Space.of(kernel)
     roles = _roles(kernel, space)
@@ -60,7 +62,7 @@ def overlapping(kernel: Kernel, scratch: Scratch) -> Callable[[Buffers], None] |
     products = prod(extents[a] for a in roles.lead) * width[0] * width[1] * elements
     regions = list(parts(extents, roles.lead, -(-products // LARGEST_PRODUCTS)))
     if len(regions) <= MOST_KEPT:
-        kept = [Part(space.within(region), roles, scratch) for region in regions]
+        kept = [Part(space.within(region), roles, scratch, threads) for region in regions]
 
         def run(buffers: Buffers) -> None:
             for part in kept:
@@ -69,7 +71,7 @@ def overlapping(kernel: Kernel, scratch: Scratch) -> Callable[[Buffers], None] |
 
         def run(buffers: Buffers) -> None:
             for region in regions:
-                Part(space.within(region), roles, scratch)(buffers)
+                Part(space.within(region), roles, scratch, threads)(buffers)
 
     return run
 
@@ -106,8 +108,8 @@ class Part:
     Axes of `lead` that the weights do not have come last everywhere, so that each addition runs along them.
     """
 
-    def __init__(self, space: Space, roles: Roles, scratch: Scratch):
-        extents = space.extents
+    def __init__(self, space: Space, roles: Roles, scratch: Scratch, threads: int):
+        self.threads, extents = threads, space.extents
         load, found = space.code[roles.data], _spans(space, roles.data)
         assert isinstance(load, Load) and found is not None
         groups, address = found
@@ -153,7 +155,8 @@ class Part:
         self.weights.release()
         for array in (self.data, products):
             scratch.give(array)
-        self.finish = Program(space, scratch, given={self.reduce: shape})
+        self.native = finishing(space, self.reduce, self.result, threads)
+        self.finish = None if self.native else Program(space, scratch, given={self.reduce: shape})
         scratch.give(self.total)
 
     def __call__(self, buffers: Buffers) -> None:
@@ -161,11 +164,14 @@ class Part:
         np.copyto(self.data, np.ndarray(shape, self.dtype, buffers[slot], offset, strides))
         weights = np.broadcast_to(self.weights.values(buffers)[self.weights_at], self.weights_full)
         weights = np.ascontiguousarray(weights.transpose(self.weights_order).reshape(self.weights_packed))
-        np.matmul(weights, self.data.reshape(self.packed), self.products)
+        multiply(weights, self.data.reshape(self.packed), self.products, self.threads)
         self.total.fill(0)
         for into, products in self.moves:
             np.add(into, products, into)
-        self.finish.values(buffers, {self.reduce: self.result})
+        if self.native is not None:
+            self.native(buffers)
+        elif self.finish is not None:
+            self.finish.values(buffers, {self.reduce: self.result})
 
 
 def _moves(

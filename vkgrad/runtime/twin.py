@@ -14,6 +14,7 @@ import numpy as np
 from vkgrad.ops.narrow import decoded, encoded
 from vkgrad.runtime.access import Buffers, parts
 from vkgrad.runtime.blas import Contraction
+from vkgrad.runtime.blocks import blockwise
 from vkgrad.runtime.lanes import Lanes, shares
 from vkgrad.runtime.nest import Space
 from vkgrad.runtime.overlap import overlapping
@@ -38,6 +39,10 @@ def prepare(kernel: Dispatch, lanes: Lanes | None = None) -> Callable[[Buffers],
         return _in_order(kernel, lanes)
     if kernel.routine is not None:
         return called(kernel, kernel.routine)
+    if kernel.product is None and (blocks := blockwise(Space.of(kernel), lanes.count)):
+        return blocks
+    if kernel.product is not None:
+        return alone(kernel, lanes.scratches[0], lanes.count)
     runs = [alone(*share) for share in zip(shares(kernel, lanes.count), lanes.scratches, strict=False)]
     return runs[0] if len(runs) == 1 else lanes.together(runs)
 
@@ -67,10 +72,10 @@ def _in_order(group: Group, lanes: Lanes) -> Callable[[Buffers], None]:
     return run
 
 
-def alone(kernel: Kernel, scratch: Scratch) -> Callable[[Buffers], None]:
-    """The same in the thread that calls it."""
+def alone(kernel: Kernel, scratch: Scratch, threads: int = 1) -> Callable[[Buffers], None]:
+    """The same without lanes; a product may have native threads at work."""
     if kernel.product is not None:
-        return overlapping(kernel, scratch) or Contraction(kernel, scratch)
+        return overlapping(kernel, scratch, threads) or Contraction(kernel, scratch, threads)
     order = list(range(len(kernel.extents)))
     if kernel.terms <= FEW_TERMS:
         order = [*order[kernel.parallel :], *order[: kernel.parallel]]

@@ -29,6 +29,7 @@ PYBIND11_MODULE(_native, module) {
     bind_plan(module);
     bind_replay(module);
     bind_device(module);
+    bind_nest(module);
 
     module.def("list_devices", [] {
         py::list devices;

@@ -12,6 +12,7 @@ void bind_memory(py::module_& module);
 void bind_plan(py::module_& module);
 void bind_replay(py::module_& module);
 void bind_device(py::module_& module);
+void bind_nest(py::module_& module);
 
 py::dict describe(const Adapter& adapter);
 
