@@ -16,6 +16,7 @@ from vkgrad.ir.node import Node
 from vkgrad.ops import views
 from vkgrad.runtime import _native, blocks, twin
 from vkgrad.runtime.lanes import Lanes
+from vkgrad.runtime.nest import Space
 from vkgrad.runtime.one_thread import GEMM
 
 Values = dict[Node, np.ndarray]
@@ -50,7 +51,7 @@ def pooled_gradient(x: Node, y: Node) -> Node:
 
 
 @pytest.mark.parametrize("function", [relu_of_sum, chain, pooled, pooled_gradient])
-@pytest.mark.parametrize("shape", [(3, 8, 14), (1, 2, 2), (5, 6, 10), (2, 40, 600)])
+@pytest.mark.parametrize("shape", [(3, 8, 14), (1, 2, 4), (5, 6, 10), (2, 40, 600)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_bits_of_numpy(
     function: Callable[[Node, Node], Node], shape: tuple[int, ...], threads: int, monkeypatch: pytest.MonkeyPatch
@@ -72,6 +73,15 @@ def test_bits_of_numpy(
     (plain,) = run(plan, leaves, values)
     assert native is not None and plain is not None
     assert np.array_equal(native.view(np.uint32), plain.view(np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "taken"), [((20,), (0,), False), ((20, 3), (0,), True), ((200, 3), (0,), False)]
+)
+def test_sums_that_numpy_takes_apart_are_left_to_it(shape: tuple[int, ...], axes: tuple[int, ...], taken: bool) -> None:
+    """Those of one place and long ones: NumPy adds several of their terms at a time."""
+    plan, _ = plan_of([b.build("sum", numbers({}, shape, 1), axes=axes)])
+    assert [blocks.blockwise(Space.of(kernel), 1) is not None for kernel in plan.kernels] == [taken]
 
 
 def test_a_wrong_loop_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def blockwise(space: Space, threads: int) -> Callable[[Buffers], None] | None:
     """A function that runs a space by native blocks, or None where these do not have all that it takes."""
     if not all(map(_is_known, space.code)) or space.terms > MOST_TERMS or 0 in space.extents:
         return None
-    if not all(_memory(store.dtype) for store in space.stores):
+    if not all(_memory(store.dtype) for store in space.stores) or not all(_in_turn(space)):
         return None
     nests = []
     for lattice in _lattices(space):
@@ -104,6 +104,19 @@ def _is_known(instruction: Instruction) -> bool:
             return _memory(instruction.dtype)
         case _:
             return False
+
+
+def _in_turn(space: Space) -> Iterator[bool]:
+    """For each reduction of floats, whether NumPy joins its terms in turn, too.
+
+    It walks arrays in memory order. Where there is but one place, terms are neighbours, and it joins several at a time.
+    """
+    shapes = space.shapes()
+    for item in space.code:
+        if isinstance(item, Reduce) and item.dtype.kind == "f":
+            shape = shapes[item.value]
+            places = prod(extent for axis, extent in enumerate(shape) if axis not in space.reduced)
+            yield places > 1 and all(shape[axis] == space.extents[axis] for axis in space.reduced)
 
 
 def _lattices(space: Space) -> Iterator[Region]:
