@@ -26,8 +26,8 @@ LAYERS = (
         "tracing", "arguments", "holding", "step", "jit", "execution", "testing",
         "placement", "draws", "array_api", "einops_backend",
     ),
-    ("nn", "optim", "data", "serialization", "resuming"),
-    ("viz", "profile", "reporting", "bench", "cli", "onnx", "__init__", "__main__"),
+    ("nn", "optim", "data", "metrics", "serialization", "resuming", "fitting"),
+    ("sklearn", "viz", "profile", "reporting", "bench", "cli", "onnx", "__init__", "__main__"),
 )  # fmt: skip
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 

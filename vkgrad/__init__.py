@@ -60,7 +60,8 @@ from vkgrad.tensor import Tensor, asarray, eval, from_dlpack, tensor
 bool = bool_  # the array API standard's name
 
 if TYPE_CHECKING:
-    from vkgrad import data, fft, linalg, onnx, testing, viz
+    from vkgrad import data, fft, linalg, metrics, onnx, sklearn, testing, viz
+    from vkgrad.fitting import EarlyStopping, TensorBoard, fit
     from vkgrad.reporting import report
     from vkgrad.resuming import load_checkpoint, save_checkpoint
     from vkgrad.serialization import load, load_metadata, save
@@ -71,7 +72,12 @@ else:
         "data": "data",
         "fft": "fft",
         "linalg": "linalg",
+        "metrics": "metrics",
         "onnx": "onnx",
+        "sklearn": "sklearn",
+        "fit": "fitting",
+        "EarlyStopping": "fitting",
+        "TensorBoard": "fitting",
         "testing": "testing",
         "viz": "viz",
         "report": "reporting",

@@ -62,6 +62,7 @@ from vkgrad.nn.criteria import (
 )
 from vkgrad.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d
 from vkgrad.nn.embedding import Embedding, EmbeddingBag
+from vkgrad.nn.foreign import from_torch_state_dict
 from vkgrad.nn.linear import Bilinear, Linear
 from vkgrad.nn.losses import (
     binary_cross_entropy_with_logits,
@@ -260,6 +261,7 @@ __all__ = [
     "ZeroPad3d",
     "binary_cross_entropy_with_logits",
     "cross_entropy",
+    "from_torch_state_dict",
     "functional",
     "huber_loss",
     "init",

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, numpy_helper
 
+from vkgrad import engine
 from vkgrad import functions as f
 from vkgrad.errors import UnsupportedError
+from vkgrad.ir.dtypes import dtype_of
 from vkgrad.nn import functional as nnf
 from vkgrad.tensor import Tensor, tensor
 
@@ -174,7 +176,7 @@ def _cast(x: Any, a: Attributes) -> Tensor:
     name = TYPES.get(a.get("to"))
     if name is None:
         raise a.refuse(f"element type {a.get('to')}")
-    return x[0].astype(NARROW[name] if name in NARROW and x[0].device.lacks(name) else name)
+    return x[0].astype(NARROW[name] if name in NARROW and engine.default_device().lacks(dtype_of(name)) else name)
 
 
 @operator("Identity")

@@ -1,0 +1,185 @@
+"""The training loop, what it reads, and what listens to it; the metrics against their definitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkgrad as vg
+from tests.golden.patterns import chirp
+from vkgrad import fitting, metrics, nn, optim
+from vkgrad.data import DataLoader
+from vkgrad.errors import OptionError, ShapeError
+
+pytestmark = pytest.mark.usefixtures("on_cpu")
+X = chirp((60, 4), 1.0, 0.3)
+Y = (X[:, 0] > X[:, 1]).astype(np.int32)
+
+
+def parts(**options: Any) -> dict[str, Any]:
+    vg.manual_seed(1)
+    model = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Dropout(0.1), nn.Linear(16, 2))
+    return {
+        "model": model, "optimizer": optim.Adam(model, lr=0.02), "loss": nn.cross_entropy,
+        "loader": DataLoader(X, Y, batch_size=16, seed=3), **options,
+    }  # fmt: skip
+
+
+def test_it_is_the_loop_that_one_would_write() -> None:
+    found = vg.fit(**parts(epochs=3), validation=DataLoader(X, Y, batch_size=25, shuffle=False))
+    own = parts()
+    model, optimizer, expected = own["model"], own["optimizer"], []
+    for _ in range(3):
+        total = 0.0
+        for x, y in own["loader"]:
+            loss, gradients = vg.value_and_grad(lambda m, x=x, y=y: nn.cross_entropy(m(x), y))(model)
+            optimizer.update(model, gradients)
+            total += float(loss) * len(x)
+        expected.append(total / len(X))
+    assert found.column("loss") == pytest.approx(expected, rel=1e-5)
+    assert found.column("epoch") == [1, 2, 3]
+    whole = float(nn.cross_entropy(model.eval()(vg.tensor(X)), vg.tensor(Y)))
+    assert found[-1]["validation_loss"] == pytest.approx(whole, rel=1e-5)
+
+
+def test_jit_changes_nothing() -> None:
+    losses = [vg.fit(**parts(epochs=2), jit=jit).column("loss") for jit in (True, False)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+def test_metrics_and_a_schedule() -> None:
+    own = parts(epochs=8)
+    schedule = optim.ExponentialLR(own["optimizer"], gamma=0.9)
+    history = vg.fit(**own, metrics={"accuracy": metrics.accuracy}, schedule=schedule)
+    assert history[-1]["accuracy"] > 0.9 > history[0]["accuracy"]
+    assert history.column("lr") == pytest.approx([0.02 * 0.9**n for n in range(8)])
+
+
+def test_it_reads_once_an_epoch_without_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+    compute = metrics.Mean.compute
+    monkeypatch.setattr(metrics.Mean, "compute", lambda self: reads.append(1) or compute(self))
+    vg.fit(**parts(epochs=2))
+    assert len(reads) == 2
+    monkeypatch.setattr(fitting, "LOGGED_EVERY_S", 1e9)
+    vg.fit(**parts(epochs=2), progress=True)
+    assert len(reads) == 4  # a bar that is not drawn reads nothing
+    monkeypatch.setattr(fitting, "LOGGED_EVERY_S", 0.0)
+    vg.fit(**parts(epochs=1), progress=True)
+    assert len(reads) == 4 + 4 + 1
+
+
+def test_a_bar_shows_the_loss(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "LOGGED_EVERY_S", 0.0)
+    vg.fit(**parts(epochs=1), progress=True)
+    written = capsys.readouterr().err
+    assert "epoch 1" in written and "loss=" in written
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_it_goes_on_from_its_checkpoint(tmp_path: Path, jit: bool) -> None:
+    expected = vg.fit(**parts(epochs=4), jit=jit).column("loss")
+    path = tmp_path / "run.safetensors"
+    assert vg.fit(**parts(epochs=2), checkpoint=path, jit=jit).column("loss") == expected[:2]
+    own = parts(epochs=4)
+    vg.load_checkpoint(path, **{name: own[name] for name in ("model", "optimizer", "loader")})
+    assert vg.fit(**own, jit=jit).column("loss") == expected[2:]
+    with pytest.raises(OptionError, match="nothing to do"):
+        vg.fit(**own)
+
+
+def test_early_stopping_stops_and_gives_the_best_back() -> None:
+    stopping = vg.EarlyStopping("loss", patience=2, min_delta=0.1)
+    model = nn.Linear(1, 1)
+    states, stops = [], []
+    for value in (3.0, 2.0, 1.95, float("nan"), 0.1):
+        model.weight.assign(vg.tensor([[value]]))
+        states.append(value)
+        stops.append(stopping({"loss": value}, model))
+        if stops[-1]:
+            break
+    assert stops == [False, False, False, True] and model.weight.item() == 2.0
+    climbing = vg.EarlyStopping("accuracy", patience=1, mode="max", restore=False)
+    assert [climbing({"accuracy": a}, model) for a in (0.5, 0.6, 0.6)] == [False, False, True]
+    with pytest.raises(OptionError, match="no 'validation_loss' in the records, which have loss"):
+        vg.EarlyStopping()({"loss": 1.0}, model)
+    with pytest.raises(OptionError, match="patience >= 1"):
+        vg.EarlyStopping(patience=0)
+
+
+def test_listeners_stop_the_loop() -> None:
+    seen = []
+    history = vg.fit(**parts(epochs=9), listeners=[lambda record, model: seen.append(record) or len(seen) == 2])
+    assert len(history) == 2 and history == seen
+
+
+def test_tensorboard_files(tmp_path: Path) -> None:
+    board = vg.TensorBoard(tmp_path / "runs")
+    vg.fit(**parts(epochs=2), listeners=[board])
+    board.close()
+    (file,) = (tmp_path / "runs").iterdir()
+    content = file.read_bytes()
+    assert b"loss" in content and b"lr" in content and b"seconds" in content
+
+
+def test_curves_are_drawn(tmp_path: Path) -> None:
+    history = vg.fit(**parts(epochs=2))
+    history.plot(tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+# ---- metrics
+SCORES = np.array([[3, 1, 2, 0], [0, 0, 0, 0], [1, 2, 3, 4], [np.nan, 1, 0, 0]], np.float32)
+LABELS = np.array([2, 1, 3, 0], np.int32)
+
+
+@pytest.mark.parametrize(("k", "expected"), [(1, 0.25), (2, 0.75), (4, 0.75)])
+def test_accuracy(k: int, expected: float) -> None:
+    assert float(metrics.accuracy(SCORES, LABELS, k)) == expected
+    of_batches = metrics.Accuracy(k)
+    of_batches.update(SCORES[:1], LABELS[:1])
+    of_batches.update(SCORES[1:], LABELS[1:])
+    assert of_batches.compute() == expected
+    of_batches.reset()
+    assert np.isnan(of_batches.compute())
+
+
+def test_accuracy_counts_what_argmax_says() -> None:
+    scores, labels = chirp((50, 7), 1.0, 0.3), (np.arange(50) % 7).astype(np.int32)
+    expected = np.mean(scores.argmax(1) == labels)
+    assert float(metrics.accuracy(scores, labels)) == pytest.approx(expected)
+    order = np.argsort(-scores, 1, kind="stable")[:, :3]
+    assert float(metrics.accuracy(scores, labels, 3)) == pytest.approx(np.mean((order == labels[:, None]).any(1)))
+
+
+def test_confusion_matrix() -> None:
+    expected = np.zeros((3, 3), int)
+    guesses, labels = (np.arange(40) ** 2 % 3).astype(np.int32), (np.arange(40) % 3).astype(np.int32)
+    np.add.at(expected, (labels, guesses), 1)
+    assert np.array_equal(metrics.confusion_matrix(guesses, labels, 3), expected)
+    counts = metrics.ConfusionMatrix(3)
+    for part in (slice(0, 13), slice(13, 40)):
+        counts.update(np.eye(3, dtype=np.float32)[guesses[part]], labels[part])
+    assert np.array_equal(counts.compute(), expected) and counts.compute().dtype.kind == "i"
+    counts.reset()
+    assert not counts.compute().any()
+
+
+def test_metrics_refuse_what_does_not_fit() -> None:
+    with pytest.raises(ShapeError, match=r"takes scores \(B, C\)"):
+        metrics.accuracy(SCORES[0], LABELS)
+    with pytest.raises(OptionError, match="k must be from 1 to 4"):
+        metrics.accuracy(SCORES, LABELS, 5)
+    with pytest.raises(ShapeError, match=r"takes \(B,\) and \(B,\)"):
+        metrics.confusion_matrix(LABELS, LABELS[:2], 4)
+
+
+def test_a_mean_inside_a_recorded_step() -> None:
+    mean = metrics.Mean()
+    step = vg.jit(lambda x: mean.update(x.sum(), 2) or x * 2)
+    for value in (1.0, 2.0, 6.0):
+        step(vg.tensor([value]))
+    assert mean.compute() == pytest.approx(3.0)
