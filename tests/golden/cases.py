@@ -478,6 +478,18 @@ SEQUENCES: dict[str, tuple[str, dict[str, Any], tuple[Any, ...], dict[str, Any]]
     "bilinear of two": ("Bilinear", {"in1_features": 4, "in2_features": 3, "out_features": 2}, ((5, 4), (5, 3)), {}),
 }
 
+# ---- what has a state: one of each layer, as attributes of one module, whose state dict PyTorch has written to a file.
+STATEFUL: dict[str, tuple[str, dict[str, Any]]] = {
+    name.replace(" ", "_"): (kind, arguments)
+    for name, (kind, arguments, *_) in (LAYERS | SEQUENCES).items()
+    if kind.rstrip("123d")
+    in {
+        "Linear", "Bilinear", "Conv", "ConvTranspose", "LayerNorm", "GroupNorm", "RMSNorm", "BatchNorm",
+        "InstanceNorm", "PReLU", "RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell", "MultiheadAttention",
+        "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "Embedding", "EmbeddingBag",
+    }
+}  # fmt: skip
+
 
 def sequence_inputs(name: str) -> list[Any]:
     """The inputs of one of `SEQUENCES`, a chirp in place of each shape; a list of shapes is a tuple of arrays."""

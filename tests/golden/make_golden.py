@@ -2,21 +2,25 @@
 
 Run it in an environment of its own, where PyTorch is; the tests need only the files:
 
-    python -m venv golden && golden/bin/pip install torch==2.13.0 numpy && golden/bin/python -m tests.golden.make_golden
+    python -m venv golden && golden/bin/pip install torch==2.13.0 safetensors numpy
+    golden/bin/python -m tests.golden.make_golden
 
 `lenet_step.npz` is one SGD step of LeNet-5: the loss before and after, each parameter's gradient (a lattice of it
 where it is large) and the gradient's norm, and two weighted sums of each updated parameter. The others hold what
 `cases.py` lists: parameters after some steps of each optimiser, learning rates of each schedule, values and gradients
 of each loss and of each layer. `functions.npz` holds what `functions.py` lists: for each function its value, its
-gradient and its second derivative, one after the other.
+gradient and its second derivative, one after the other. `state.safetensors` is the state dict of one of each layer, as
+PyTorch saves it; with a path as its argument this program reads such a file that vkgrad has written.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from tests.golden import cases
@@ -147,7 +151,7 @@ def layers() -> dict[str, Array]:
             results[f"{name}/gradient {key}"] = parameter.grad.numpy()
         for key, buffer in layer.named_buffers():
             results[f"{name}/buffer {key}"] = buffer.numpy()
-    return results
+    return {key: value.astype(np.float32) for key, value in results.items()}
 
 
 def sequences() -> dict[str, Array]:
@@ -175,6 +179,34 @@ def sequences() -> dict[str, Array]:
     return {key: value.astype(np.float32) for key, value in results.items()}
 
 
+def everything() -> nn.Module:
+    """A module with one of each layer that has a state, which holds chirps."""
+    model = nn.Module()
+    for name, (kind, arguments) in cases.STATEFUL.items():
+        setattr(model, name, getattr(nn, kind)(**arguments))
+    for number, tensor in enumerate(model.state_dict().values()):
+        if tensor.is_floating_point():
+            tensor.copy_(torch.from_numpy(chirp(tuple(tensor.shape), 1.0, 0.1 * number)))
+        else:
+            tensor.fill_(number)
+    return model
+
+
+def write_state(path: Path) -> None:
+    """PyTorch's own file of the state of everything."""
+    save_file(everything().state_dict(), path)
+
+
+def read_state(path: str) -> None:
+    """Read the file that vkgrad has written of the same state, strictly, and compare every element."""
+    model, expected = everything(), everything().state_dict()
+    for tensor in model.state_dict().values():
+        tensor.zero_()
+    model.load_state_dict(load_file(path), strict=True)
+    assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
+    print(f"{path}: {len(expected)} tensors, all equal")
+
+
 def functions() -> dict[str, Array]:
     results = {}
     for name, function in listed.FUNCTIONS.items():
@@ -195,6 +227,9 @@ def functions() -> dict[str, Array]:
 
 def main() -> None:
     torch.set_num_threads(1)
+    if len(sys.argv) > 1:
+        return read_state(sys.argv[1])
+    write_state(Path(__file__).with_name("state.safetensors"))
     for make in (lenet_step, optimisers, losses, layers, sequences, functions):
         path = Path(__file__).with_name(f"{make.__name__}.npz")
         np.savez_compressed(path, **make())

@@ -35,7 +35,7 @@ from vkgrad.nn.activation import (
 )
 from vkgrad.nn.attending import scaled_dot_product_attention
 from vkgrad.nn.attention import MultiHeadAttention, MultiheadAttention
-from vkgrad.nn.containers import ModuleList, Sequential
+from vkgrad.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from vkgrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from vkgrad.nn.criteria import (
     BCELoss,
@@ -74,7 +74,7 @@ from vkgrad.nn.losses import (
     nll_loss,
     smooth_l1_loss,
 )
-from vkgrad.nn.module import Module, StateMismatch, parameter
+from vkgrad.nn.module import Module, Parameter, StateMismatch, parameter
 from vkgrad.nn.normalization import (
     BatchNorm1d,
     BatchNorm2d,
@@ -210,6 +210,7 @@ __all__ = [
     "MaxPool3d",
     "Mish",
     "Module",
+    "ModuleDict",
     "ModuleList",
     "MultiHeadAttention",
     "MultiLabelSoftMarginLoss",
@@ -218,6 +219,9 @@ __all__ = [
     "NLLLoss",
     "PReLU",
     "PairwiseDistance",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
     "PoissonNLLLoss",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
-from vkgrad.nn.module import Module
+from vkgrad.nn.module import Module, parameter
 
 
 class ModuleList(Module):
@@ -22,8 +23,22 @@ class ModuleList(Module):
     def append(self, module: Module) -> None:
         self.layers.append(module)
 
-    def __getitem__(self, index: int) -> Module:
+    def extend(self, modules: Iterable[Module]) -> None:
+        self.layers.extend(modules)
+
+    def insert(self, index: int, module: Module) -> None:
+        self.layers.insert(index, module)
+
+    def __getitem__(self, index: Any) -> Any:
+        """The module at a position, or for a slice a container like this one."""
+        if isinstance(index, slice):
+            part = copy(self)
+            part.layers = self.layers[index]
+            return part
         return self.layers[index]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        self.layers[index] = module
 
     def __len__(self) -> int:
         return len(self.layers)
@@ -42,10 +57,94 @@ class Sequential(ModuleList):
         (2, 1)
     """
 
-    def __init__(self, *modules: Module) -> None:
-        super().__init__(modules)
+    _keys: tuple[str, ...] = ()
+
+    def __init__(self, *modules: Module | Mapping[str, Module]) -> None:
+        if len(modules) == 1 and isinstance(modules[0], Mapping):  # names of their own
+            self._keys = tuple(modules[0])
+            modules = tuple(modules[0].values())
+        super().__init__(modules)  # type: ignore[arg-type]
+
+    def _contents(self) -> Mapping[str, Any]:
+        found = super()._contents()
+        return {self._keys[int(k)] if k.isdigit() and int(k) < len(self._keys) else k: v for k, v in found.items()}
 
     def forward(self, x: Any) -> Any:
         for layer in self.layers:
             x = layer(x)
         return x
+
+
+class _Named(Module):
+    """What the dictionaries share: members by name, which are the keys of the state dict."""
+
+    def __init__(self, members: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
+        self.members: dict[str, Any] = {}
+        self.update({} if members is None else members)
+
+    def _contents(self) -> Mapping[str, Any]:
+        return self.members | {name: value for name, value in vars(self).items() if name != "members"}
+
+    def update(self, members: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        for name, member in dict(members).items():
+            self[name] = member
+
+    def __setitem__(self, name: str, member: Any) -> None:
+        self.members[name] = member
+
+    def __getitem__(self, name: str) -> Any:
+        return self.members[name]
+
+    def __delitem__(self, name: str) -> None:
+        del self.members[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.members
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.members)
+
+    def keys(self) -> Iterable[str]:
+        return self.members.keys()
+
+    def values(self) -> Iterable[Any]:
+        return self.members.values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        return self.members.items()
+
+    def pop(self, name: str) -> Any:
+        return self.members.pop(name)
+
+
+class ModuleDict(_Named):
+    """Modules by name; its `forward` is for the module around it to write."""
+
+
+class ParameterDict(_Named):
+    """Parameters by name; tensors that are put in become parameters."""
+
+    def __setitem__(self, name: str, member: Any) -> None:
+        super().__setitem__(name, parameter(member))
+
+
+class ParameterList(ModuleList):
+    """A list of parameters, named by their positions; tensors that are put in become parameters."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self.layers: list[Any] = [parameter(value) for value in values]
+
+    def append(self, module: Any) -> None:
+        self.layers.append(parameter(module))
+
+    def extend(self, modules: Iterable[Any]) -> None:
+        self.layers.extend(parameter(value) for value in modules)
+
+    def insert(self, index: int, module: Any) -> None:
+        self.layers.insert(index, parameter(module))
+
+    def __setitem__(self, index: int, module: Any) -> None:
+        self.layers[index] = parameter(module)

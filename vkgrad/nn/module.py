@@ -11,17 +11,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from vkgrad import engine
-from vkgrad.errors import DataError, ShapeError
+from vkgrad.errors import DataError, DTypeError, ShapeError
+from vkgrad.ir import build as b
+from vkgrad.ir.dtypes import dtype_of
+from vkgrad.nn.hooks import Hook, HookHandle, added, hooked
 from vkgrad.showing import html_table
 from vkgrad.tensor import Tensor, asarray
 
 Self = TypeVar("Self", bound="Module")
 
 
-def parameter(value: Tensor) -> Tensor:
-    """Mark a tensor as one that training changes, and return it."""
-    value.requires_grad = True
+def parameter(value: Any, requires_grad: bool = True) -> Tensor:
+    """Mark a tensor (or what becomes one) as one that training changes, and return it; `Parameter` is the same."""
+    value = asarray(value)
+    value.requires_grad = requires_grad
     return value
+
+
+Parameter = parameter  # PyTorch's name
 
 
 class StateMismatch(NamedTuple):
@@ -48,13 +55,43 @@ class Module:
 
     _training: bool = True
     _frozen: tuple[str, ...] = ()  # names of what `freeze` has made a buffer
+    _transient: tuple[str, ...] = ()  # names of buffers that are not saved
+    _hooks: tuple[Hook, ...] = ()
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         """Compute the output; every module writes its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward method; write one")
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
+        if engine.trace is not None and (trace := engine.tracing()) is not None:
+            trace.assumes(f"the hooks of {type(self).__name__}", self, "_hooks")
+        if self._hooks:
+            return hooked(self, self._hooks, inputs, options)
         return self.forward(*inputs, **options)
+
+    # ---- hooks
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, with_kwargs: bool = False) -> HookHandle:
+        """Call `hook(module, inputs)` before `forward`; what it returns, if not None, takes the place of the inputs.
+
+        With `with_kwargs` it is `hook(module, inputs, options)`, which returns both. A step that `vg.jit` has recorded
+        calls no hook: they were called when it was recorded.
+        """
+        return added(self, "before", hook, with_kwargs)
+
+    def register_forward_hook(self, hook: Callable[..., Any], *, with_kwargs: bool = False) -> HookHandle:
+        """Call `hook(module, inputs, output)` after `forward`; what it returns, if not None, takes the output's place.
+
+        With `with_kwargs` it is `hook(module, inputs, options, output)`.
+        """
+        return added(self, "after", hook, with_kwargs)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Call `hook(module, grad_input, grad_output)` where the gradient passes this module; both are tuples.
+
+        What it returns, if not None, takes the place of `grad_input`. A module of several inputs calls it once for
+        each, with None for the others. It is not called where no gradient of an input is asked for, inside `vg.grad`.
+        """
+        return added(self, "backward", hook)
 
     # ---- what is inside
     def _contents(self) -> Mapping[str, Any]:
@@ -85,7 +122,53 @@ class Module:
 
     def children(self) -> Iterator[Module]:
         """Yield the modules directly inside this one."""
-        return (member for _, member in _own_members(self) if isinstance(member, Module))
+        return (member for _, member in self.named_children())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yield the modules directly inside this one, with their names."""
+        return ((name, member) for name, member in _own_members(self) if isinstance(member, Module))
+
+    def modules(self) -> Iterator[Module]:
+        """Yield this module and all modules inside, each once, outermost first."""
+        return (module for _, module in self.named_modules())
+
+    def get_submodule(self, target: str) -> Module:
+        """The module of a dotted name, "" being this one.
+
+        Raises:
+            DataError: there is none.
+        """
+        return self._named("module", target, Module)
+
+    def get_parameter(self, target: str) -> Tensor:
+        """The tensor of a dotted name. Raises `DataError` where there is none."""
+        return self._named("parameter", target, Tensor)
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The tensor of a dotted name that no gradient reaches. Raises `DataError` where there is none."""
+        return self._named("buffer", target, Tensor)
+
+    def _named(self, what: str, target: str, kind: type) -> Any:
+        for name, member in _members("", self):
+            if name == target and isinstance(member, kind):
+                return member
+        raise DataError(f"get_{what}: {type(self).__name__} has no {what} {target!r}")
+
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        """Set an attribute that no gradient reaches; it is saved if `persistent`. Assigning it does the same."""
+        setattr(self, name, None if tensor is None else asarray(tensor))
+        if not persistent:
+            self._transient = (*self._transient, name)
+
+    def register_parameter(self, name: str, param: Any) -> None:
+        """Set an attribute that training changes. Assigning a `parameter` does the same."""
+        setattr(self, name, None if param is None else parameter(param))
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Set an attribute that is a module. Assigning it does the same."""
+        setattr(self, name, module)
+
+    register_module = add_module
 
     def _named_tensors(self, trained: bool) -> Iterator[tuple[str, Tensor]]:
         seen: set[int] = set()
@@ -97,7 +180,11 @@ class Module:
     # ---- state
     def state_dict(self) -> dict[str, Tensor]:
         """Everything worth saving, by the names that PyTorch uses. The tensors are the module's own, not copies."""
-        return {name: member for name, member in _members("", self) if isinstance(member, Tensor) and _is_saved(name)}
+        found = {name: member for name, member in _members("", self) if isinstance(member, Tensor) and _is_saved(name)}
+        for name, module in self.named_modules():
+            for transient in module._transient:
+                found.pop(_joined(name, transient), None)
+        return found
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> StateMismatch:
         """Copy tensors or arrays into this module's own tensors, which keep their type.
@@ -170,7 +257,43 @@ class Module:
             module._frozen = ()
         return self
 
-    def zero_grad(self) -> None:
+    def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
+        """`unfreeze`, or with False `freeze`, and return this module."""
+        return self.unfreeze() if requires_grad else self.freeze()
+
+    def to(self: Self, dtype: Any) -> Self:
+        """Convert the parameters and buffers of float types, in place, and return this module.
+
+        Do it before the optimiser is made: its state has the types that the parameters had then.
+        """
+        wanted = dtype_of(dtype)
+        if wanted.kind != "f":
+            raise DTypeError(
+                f"to: a module is converted to a float type, not {wanted.name}; devices: vkgrad.set_device"
+            )
+        for _, member in _members("", self):
+            if isinstance(member, Tensor) and member.dtype.kind == "f":
+                member.grad = None
+                member._become(b.cast(member.detach().node, wanted))
+        return self
+
+    def half(self: Self) -> Self:
+        """`to(float16)`."""
+        return self.to("float16")
+
+    def bfloat16(self: Self) -> Self:
+        """`to(bfloat16)`."""
+        return self.to("bfloat16")
+
+    def float(self: Self) -> Self:
+        """`to(float32)`."""
+        return self.to("float32")
+
+    def double(self: Self) -> Self:
+        """`to(float64)`."""
+        return self.to("float64")
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients that `backward` has left on the parameters."""
         for tensor in self.parameters():
             tensor.grad = None
