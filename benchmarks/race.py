@@ -245,6 +245,7 @@ def as_lines(case: Case, runners: Sequence[Runner], options: Options, commit: st
                 "gflop_s": round(case.flops / spread.median_us / 1e3, 2),
                 **({"peaks": own.facts["peaks"]} if "peaks" in own.facts else {}),
                 "rounds": options.rounds,
+                "processors": len(os.sched_getaffinity(0)),
                 "peers": {label: fields for label, fields in beside.items() if label != own.label},
             }
 

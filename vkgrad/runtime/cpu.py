@@ -28,6 +28,11 @@ from vkgrad.schedule.stack import Stacking
 MOST_LANES = 8  # the interpreter is held between NumPy's calls, which keeps more of them from running side by side
 
 
+def _processors() -> int:
+    """How many this process may use: threads beyond that would only wait for each other."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class CpuExecutable:
     """A plan with a closure per kernel."""
 
@@ -48,7 +53,7 @@ class CpuDevice:
 
     def __init__(self) -> None:
         self.arena = np.empty(0, np.uint8)
-        self.lanes = Lanes(min(os.cpu_count() or 1, MOST_LANES))
+        self.lanes = Lanes(min(_processors(), MOST_LANES))
 
     def __repr__(self) -> str:
         return "<cpu device: NumPy>"
