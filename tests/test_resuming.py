@@ -109,6 +109,31 @@ def test_leaving_a_state_out_is_noticed(tmp_path: Path, left_out: str) -> None:
     assert resumed.go_on(2) != expected[2:]
 
 
+def test_rates_of_groups_and_nested_numbers(tmp_path: Path) -> None:
+    def made(rate: float) -> tuple[optim.Optimizer, optim.Schedule]:
+        layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+        groups = [{"params": layers[0]}, {"params": layers[1], "lr": rate / 3}]
+        optimizer = optim.SGD(groups, lr=rate, momentum=0.9)
+        return optimizer, optim.StepLR(optimizer, step_size=1, gamma=0.3)
+
+    optimizer, schedule = made(0.1)
+    schedule.step()
+    vg.save_checkpoint(tmp_path / "run.safetensors", optimizer=optimizer, schedule=schedule)
+    other, its_schedule = made(0.7)
+    vg.load_checkpoint(tmp_path / "run.safetensors", optimizer=other, schedule=its_schedule)
+    for _ in range(2):
+        assert its_schedule.get_last_lr() == schedule.get_last_lr()  # all digits of them
+        schedule.step()
+        its_schedule.step()
+
+
+class Odd:
+    def state_dict(self) -> dict[str, Any]:
+        return {"place": (1, 2)}
+
+    def load_state_dict(self, state: Any) -> None: ...
+
+
 def test_a_finished_epoch_is_not_repeated(tmp_path: Path) -> None:
     path = tmp_path / "run.safetensors"
     loader = DataLoader(X, Y, batch_size=4, seed=1, as_numpy=True)
@@ -152,6 +177,8 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.safetensors"
     with pytest.raises(DataError, match="things is a list"):
         vg.save_checkpoint(path, things=[1, 2])
+    with pytest.raises(DataError, match="odd has place, a tuple, in its state"):
+        vg.save_checkpoint(path, odd=Odd())
     with pytest.raises(DataError, match="choose another keyword"):
         vg.save_checkpoint(path, random=3)
     assert not path.exists()

@@ -24,6 +24,7 @@ from vkgrad.tensor import Tensor, asarray
 
 FORMAT = "vkgrad checkpoint 1"
 GENERATOR = "random"  # the part that holds the random generator
+RATES = "learning rates"
 _NUMBERS = (bool, int, float, str, type(None))
 
 
@@ -56,10 +57,12 @@ def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
             continue
         numbers[part] = {}
         for name, entry in _state_of(part, value).items():
-            if isinstance(entry, _NUMBERS):
+            if isinstance(entry, Tensor | np.ndarray):
+                tensors[f"{part}/{name}"] = entry
+            elif _is_plain(entry):
                 numbers[part][name] = entry
             else:
-                tensors[f"{part}/{name}"] = entry
+                raise DataError(f"save_checkpoint: {part} has {name}, a {type(entry).__name__}, in its state")
     save(tensors, path, metadata={"format": FORMAT, "numbers": json.dumps(numbers)})
 
 
@@ -100,13 +103,21 @@ def _state_of(part: str, value: Any) -> dict[str, Any]:
     if isinstance(value, Module):
         return dict(_all_tensors(value))
     if isinstance(value, Optimizer):
-        return {**value.state_dict(), "learning rate": value.lr}  # the tensor has fewer digits than a schedule
+        rates = [group.rate for group in value.param_groups]  # the tensors have fewer digits than a schedule
+        return {**value.state_dict(), RATES: rates}
     if not hasattr(value, "state_dict") or not hasattr(value, "load_state_dict"):
         raise DataError(
             f"save_checkpoint: {part} is a {type(value).__name__}; a part is a tensor, a number, a text, or has "
             "state_dict and load_state_dict"
         )
     return dict(value.state_dict())
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a number, a text, or a nesting of them in lists and dicts, which JSON gives back as it was."""
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_plain(part) for name, part in value.items())
+    return all(map(_is_plain, value)) if isinstance(value, list) else isinstance(value, _NUMBERS)
 
 
 def _all_tensors(module: Module) -> Iterator[tuple[str, Tensor]]:
@@ -132,7 +143,8 @@ def _bring(value: Any, state: Mapping[str, Any]) -> None:
             own.assign(asarray(state[name], own.dtype))
     elif isinstance(value, Optimizer):
         value.load_state_dict({name: entry for name, entry in state.items() if isinstance(entry, Tensor)})
-        value.lr = state["learning rate"]
+        for group, rate in zip(value.param_groups, state[RATES], strict=True):
+            group.set_rate(rate)
     else:
         value.load_state_dict(state)
 

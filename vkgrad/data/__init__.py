@@ -1,11 +1,17 @@
-"""Data on the host: IDX files, the image sets found on this machine, and batches on their way to the device.
+"""Data on the host: IDX and CSV files, folders of images, image sets found on this machine, and batches on their way to
+the device.
 
 Everything here works on NumPy arrays; only `DataLoader` makes tensors, one batch at a time, as it hands them out.
 """
 
+from vkgrad.data.folders import ImageFolder
 from vkgrad.data.idx import read_idx, write_idx
 from vkgrad.data.loader import DataLoader
 from vkgrad.data.pinned import pin_memory
 from vkgrad.data.sources import Dataset, Split, digits, fashion_mnist, mnist
+from vkgrad.data.tables import read_csv
 
-__all__ = ["DataLoader", "Dataset", "Split", "digits", "fashion_mnist", "mnist", "pin_memory", "read_idx", "write_idx"]
+__all__ = [
+    "DataLoader", "Dataset", "ImageFolder", "Split", "digits", "fashion_mnist", "mnist", "pin_memory", "read_csv",
+    "read_idx", "write_idx",
+]  # fmt: skip

@@ -41,8 +41,11 @@ class DataLoader:
     and the epoch as the highest word of its counter. NumPy promises these words to be the same in all its versions,
     which it does not for its `permutation`.
 
+    Instead of arrays, one data set: anything with `len()` and indexing, such as `ImageFolder`. Its examples are taken
+    one by one, by `workers` threads, and `collate` makes a batch of them.
+
     Args:
-        arrays: NumPy arrays, or anything that `numpy.asarray` takes.
+        arrays: NumPy arrays, or anything that `numpy.asarray` takes; or one data set.
         batch_size: B.
         shuffle: draw a new order every epoch; else the order of the arrays.
         seed: an int from 0 to 2**128 - 1, or a key from `vg.random.key`.
@@ -52,6 +55,9 @@ class DataLoader:
         prefetch: how many batches to gather ahead; 0 gathers in the caller's thread, as small batches without
             `transform` always are.
         pin_memory: gather large batches into page-locked memory, where the device has a gain of it.
+        workers: how many threads take examples of a data set at a time. They help where that waits for files, or runs
+            code that releases the interpreter, as Pillow and NumPy do. The batches are the same with any number.
+        collate: makes the arrays of a batch of a list of a data set's examples; unless given, they are stacked.
         progress: show a progress bar on standard error; a text stands before it.
         as_numpy: hand out NumPy arrays (always copies) instead of tensors.
 
@@ -76,13 +82,20 @@ class DataLoader:
         transform: Callable[..., Any] | None = None,
         prefetch: int = 2,
         pin_memory: bool = True,
+        workers: int = 1,
+        collate: Callable[[list[Any]], Any] | None = None,
         progress: bool | str = False,
         as_numpy: bool = False,
     ) -> None:
-        self.arrays = tuple(np.asarray(array) for array in arrays)
-        shapes = [array.shape for array in self.arrays]
+        self.dataset = arrays[0] if len(arrays) == 1 and _is_dataset(arrays[0]) else None
+        self.arrays = () if self.dataset is not None else tuple(np.asarray(array) for array in arrays)
+        shapes = [(len(self.dataset),)] if self.dataset is not None else [array.shape for array in self.arrays]
         if not shapes or any(not shape or shape[0] != shapes[0][:1][0] for shape in shapes):
             raise DataError(f"DataLoader: arrays must agree in their first axis, not {shapes}")
+        if workers < 1 or (self.dataset is None and (workers > 1 or collate is not None)):
+            raise DataError(
+                "DataLoader: workers (at least 1) and collate are for a data set whose examples are indexed"
+            )
         if batch_size < 1 or prefetch < 0:
             raise DataError(
                 f"DataLoader: batch_size must be at least 1 and prefetch at least 0, not {batch_size} and {prefetch}"
@@ -98,6 +111,8 @@ class DataLoader:
         self.transform = transform
         self.prefetch = prefetch
         self.pin_memory = pin_memory and not as_numpy
+        self.workers = workers
+        self.collate = collate or _stacked
         self.progress = progress
         self.as_numpy = as_numpy
         self.epoch = 0
@@ -155,10 +170,18 @@ class DataLoader:
         if self._bar is not None:
             self._bar.set_postfix(values, refresh=False)
 
-    def _gather(self, indices: Array, pool: Pool | None) -> Batch:
+    def _gather(self, indices: Array, pool: Pool | None, workers: ThreadPoolExecutor | None = None) -> Batch:
+        if self.dataset is not None:
+            take = map if workers is None else workers.map
+            examples = list(take(self.dataset.__getitem__, indices.tolist()))
+            collated = self.collate(examples)
+            batch = tuple(map(np.asarray, collated if isinstance(collated, tuple | list) else (collated,)))
+            return self._transformed(batch, pool)
         if self.transform is None and pool is not None:
             return tuple(pool.gathered(array, indices) for array in self.arrays)
-        batch = tuple(rows_of(array, indices) for array in self.arrays)
+        return self._transformed(tuple(rows_of(array, indices) for array in self.arrays), pool)
+
+    def _transformed(self, batch: Batch, pool: Pool | None) -> Batch:
         if self.transform is None:
             return batch
         transformed = self.transform(*batch)
@@ -170,22 +193,27 @@ class DataLoader:
         starts = range(first * self.batch_size, len(self) * self.batch_size, self.batch_size)
         indices = (order[start : start + self.batch_size] for start in starts)
         example_bytes = sum(array.nbytes for array in self.arrays) // max(self.example_count, 1)
-        is_small = self.transform is None and example_bytes * self.batch_size < SMALL_BATCH_BYTES
+        is_small = (
+            self.transform is None and self.dataset is None and example_bytes * self.batch_size < SMALL_BATCH_BYTES
+        )
         if self.prefetch == 0 or is_small:
             yield from (self._gather(some, pool) for some in indices)
             return
         # One worker keeps the batches in order. An exception in it is raised by result(), in the consumer.
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vkgrad-data")
+        workers = None if self.workers == 1 else ThreadPoolExecutor(self.workers, thread_name_prefix="vkgrad-data")
         try:
             pending: deque[Future[Batch]] = deque()
             for batch_indices in indices:
-                pending.append(executor.submit(self._gather, batch_indices, pool))
+                pending.append(executor.submit(self._gather, batch_indices, pool, workers))
                 if len(pending) > self.prefetch:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
         finally:  # also when the consumer drops the iterator half-way, which closes this generator
             executor.shutdown(cancel_futures=True)
+            if workers is not None:
+                workers.shutdown(cancel_futures=True)
 
     def _hand_out(self, epoch: int, first: int) -> Generator[tuple[Any, ...], None, None]:
         order = self.order(epoch)
@@ -233,6 +261,24 @@ class DataLoader:
         finally:
             bar.close()
             self._bar = None
+
+
+def _is_dataset(value: Any) -> bool:
+    """Whether a value has examples to be indexed and is no array, nor something that becomes one."""
+    is_array = isinstance(value, list | tuple | np.ndarray) or hasattr(value, "__array__")
+    return not is_array and hasattr(value, "__len__") and hasattr(value, "__getitem__")
+
+
+def _stacked(examples: list[Any]) -> Batch:
+    """The arrays of a batch: what stands first in each example stacked, then what stands second, and so on."""
+    parts = [example if isinstance(example, tuple | list) else (example,) for example in examples]
+    try:
+        return tuple(np.stack([np.asarray(value) for value in column]) for column in zip(*parts, strict=True))
+    except ValueError as error:
+        shapes = sorted({str([np.asarray(value).shape for value in part]) for part in parts})
+        raise DataError(
+            f"DataLoader: examples of shapes {' and '.join(shapes)} do not stack; give them one size, or pass collate"
+        ) from error
 
 
 def _philox_key(seed: Any) -> int:

@@ -1,0 +1,69 @@
+"""Images in a folder for each class, opened as they are needed. This module must not know batches or tensors.
+
+Reading needs Pillow, the extra `images`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vkgrad.errors import DataError, DataNotFoundError, OptionError, UnsupportedError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+MODES = {1: "L", 3: "RGB"}
+
+
+class ImageFolder:
+    """Images and labels from `folder/CLASS/image.png`: what `DataLoader` takes as a data set.
+
+    Indexing gives (image, label): an image (channels, H, W) uint8, and the place of its folder among the sorted ones.
+
+    Args:
+        size: (H, W) that every image is resized to, bilinearly; None keeps each as it is.
+        channels: 3 for colour, 1 for grey.
+
+    Raises:
+        DataNotFoundError: the folder is not there, or has no images in folders of their own.
+        UnsupportedError: Pillow is not installed.
+        DataError: on indexing, a file is no image or damaged.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], size: tuple[int, int] | None = None, channels: int = 3) -> None:
+        if channels not in MODES:
+            raise OptionError(f"ImageFolder: channels must be 1 or 3, got {channels}")
+        try:
+            import PIL.Image
+        except ImportError as error:
+            raise UnsupportedError("ImageFolder needs Pillow: run `pip install vkgrad[images]`") from error
+        self._pillow = PIL.Image
+        root = Path(folder)
+        inside = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+        found = {path: sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS) for path in inside}
+        found = {path: images for path, images in found.items() if images}
+        if not found:
+            raise DataNotFoundError(f"{folder}: no images; they are looked for in a folder for each class inside it")
+        self.size, self.channels = size, channels
+        self.class_names = tuple(path.name for path in found)
+        self.paths = [image for images in found.values() for image in images]
+        self.labels = np.repeat(np.arange(len(found), dtype=np.int32), [len(images) for images in found.values()])
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> tuple[Array, Array]:
+        path = self.paths[index]
+        try:
+            with self._pillow.open(path) as opened:
+                image = opened.convert(MODES[self.channels])
+        except (OSError, SyntaxError, ValueError) as error:
+            raise DataError(f"{path}: not an image, or damaged: {error}") from error
+        if self.size is not None and image.size != self.size[::-1]:
+            image = image.resize(self.size[::-1], self._pillow.Resampling.BILINEAR)
+        array = np.array(image, np.uint8).reshape(image.height, image.width, self.channels)
+        return np.moveaxis(array, -1, 0), self.labels[index]
