@@ -15,7 +15,21 @@ from vkgrad.data import fashion_mnist, write_idx
 from vkgrad.errors import DataNotFoundError
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-SHORT = ("mlp.py", "regression.py")
+SHORT = (
+    "gan.py",
+    "linear_regression.py",
+    "logistic_regression.py",
+    "mlp.py",
+    "neural_ode.py",
+    "pinn.py",
+    "recommender.py",
+    "regression.py",
+    "reinforce.py",
+    "resnet.py",
+    "transformer.py",
+    "vae.py",
+)
+ON_VULKAN = ("linear_regression.py", "mlp.py", "recommender.py", "regression.py")  # the rest is long in software
 
 
 def _run(name: str, *arguments: str, **environment: str) -> str:
@@ -27,6 +41,12 @@ def _run(name: str, *arguments: str, **environment: str) -> str:
 
 @pytest.mark.parametrize("name", SHORT)
 def test_it_runs(name: str) -> None:
+    assert _run(name, VKGRAD_DEVICE="cpu")
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("name", ON_VULKAN)
+def test_it_runs_on_vulkan(name: str) -> None:
     assert _run(name)
 
 

@@ -66,6 +66,12 @@ def test_triangles_and_diagonals(k: int) -> None:
         close(vg.triu(tensor, k), np.triu(array, k), name=name)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32"])
+def test_triangles_keep_their_type(dtype: str) -> None:
+    close(vg.triu(vg.tensor(np.ones((3, 3), dtype)), 1), np.triu(np.ones((3, 3), dtype), 1))
+    close(vg.tril(vg.tensor(np.ones((3, 3), dtype))), np.tril(np.ones((3, 3), dtype)))
+
+
 def test_one_hot() -> None:
     index = np.array([[0, 2], [3, -1]], np.int32)
     expected = (index[..., None] == np.arange(3)).astype(np.float32)

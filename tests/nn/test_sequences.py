@@ -11,7 +11,7 @@ import vkgrad as vg
 from tests.golden import cases
 from tests.golden.compare import assert_close, golden
 from tests.golden.patterns import chirp
-from vkgrad.errors import OptionError, ShapeError
+from vkgrad.errors import DTypeError, OptionError, ShapeError
 
 GOLDEN = golden("sequences")
 
@@ -152,3 +152,15 @@ def test_attention_by_its_parts() -> None:
 def test_mistakes_are_refused(make, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_masks_of_integers_are_refused() -> None:
+    x, mask = vg.ones((1, 3, 4)), np.triu(np.ones((3, 3), np.int32), 1)
+    attention = vg.nn.MultiheadAttention(4, 2, batch_first=True)
+    with pytest.raises(DTypeError, match="attn_mask must be bools, or floats to add to the scores, got int32"):
+        attention(x, x, x, attn_mask=mask)
+    with pytest.raises(DTypeError, match="key_padding_mask must be bools"):
+        attention(x, x, x, key_padding_mask=mask[:1])
+    with pytest.raises(DTypeError, match="scaled_dot_product_attention: attn_mask must be bools"):
+        vg.nn.scaled_dot_product_attention(x, x, x, mask)
+    attention(x, x, x, attn_mask=mask.astype(bool))

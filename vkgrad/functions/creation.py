@@ -140,13 +140,13 @@ def tri(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -
 def tril(x: Tensor, k: int = 0) -> Tensor:
     """x with zeros above the k-th diagonal of its last two axes."""
     x = _matrix("tril", x)
-    return where(place(x.shape, -1) - place(x.shape, -2) <= k, x, 0)
+    return where(place(x.shape, -1) - place(x.shape, -2) <= k, x, zeros_like(x))
 
 
 def triu(x: Tensor, k: int = 0) -> Tensor:
     """x with zeros below the k-th diagonal of its last two axes."""
     x = _matrix("triu", x)
-    return where(place(x.shape, -1) - place(x.shape, -2) >= k, x, 0)
+    return where(place(x.shape, -1) - place(x.shape, -2) >= k, x, zeros_like(x))
 
 
 def _matrix(name: str, x: Any) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 
 from vkgrad import functions as f
 from vkgrad.composites import composite
-from vkgrad.errors import OptionError, ShapeError
+from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.nn.dropping import dropout
 from vkgrad.tensor import Tensor, asarray
 
@@ -41,6 +41,7 @@ def scaled_dot_product_attention(
     Raises:
         ShapeError: shapes that do not fit.
         OptionError: both a mask and `is_causal` are given.
+        DTypeError: a mask of integers.
     """
     if attn_mask is not None and is_causal:
         raise OptionError("scaled_dot_product_attention: give attn_mask or is_causal=True, not both")
@@ -52,8 +53,19 @@ def scaled_dot_product_attention(
             f"scaled_dot_product_attention: needs query (..., L, E), key (..., S, E) and value (..., S, V), "
             f"got {q.shape}, {k.shape} and {v.shape}"
         )
-    weights = attention_weights(q, k, None if attn_mask is None else asarray(attn_mask), is_causal, scale)
+    mask = None if attn_mask is None else as_mask("scaled_dot_product_attention: attn_mask", attn_mask)
+    weights = attention_weights(q, k, mask, is_causal, scale)
     return (dropout(weights, dropout_p) if dropout_p else weights) @ v
+
+
+def as_mask(name: str, mask: Any) -> Tensor:
+    """The mask as a tensor of bools or floats; integers are refused, since 0 and 1 added to scores hide nothing."""
+    mask = asarray(mask)
+    if mask.dtype.kind not in "bf":
+        raise DTypeError(
+            f"{name} must be bools, or floats to add to the scores, got {mask.dtype.name}; write mask.astype(vg.bool_)"
+        )
+    return mask
 
 
 @composite

@@ -7,7 +7,7 @@ from typing import Any
 from vkgrad import functions as f
 from vkgrad.errors import OptionError, ShapeError
 from vkgrad.nn import init
-from vkgrad.nn.attending import attention_weights
+from vkgrad.nn.attending import as_mask, attention_weights
 from vkgrad.nn.dropout import Dropout
 from vkgrad.nn.functional import linear
 from vkgrad.nn.linear import Linear
@@ -95,7 +95,7 @@ class MultiheadAttention(Module):
             q, k, v = (f.expand_dims(x, axis=0) for x in (q, k, v))
         elif not self.batch_first:
             q, k, v = (f.swapaxes(x, 0, 1) for x in (q, k, v))
-        mask = self._mask(asarray(attn_mask) if attn_mask is not None else None, key_padding_mask, q, k)
+        mask = self._mask(attn_mask, key_padding_mask, q, k)
         heads = self._heads(q, k, v)
         keys = heads[1].shape[-2]
         if mask is not None and keys > mask.shape[-1]:  # the added keys are always seen
@@ -147,10 +147,11 @@ class MultiheadAttention(Module):
         q, k, v = (f.swapaxes(x, 1, 2) for x in parts)
         return q, k, v
 
-    def _mask(self, attn_mask: Tensor | None, key_padding_mask: Any, q: Tensor, k: Tensor) -> Tensor | None:
+    def _mask(self, attn_mask: Any, key_padding_mask: Any, q: Tensor, k: Tensor) -> Tensor | None:
         """Both masks as one that broadcasts to (B, heads, L, S): bools of what is seen, or numbers to add."""
         masks = []
         if attn_mask is not None:
+            attn_mask = as_mask("MultiheadAttention: attn_mask", attn_mask)
             if attn_mask.shape[-2:] != (q.shape[1], k.shape[1]):
                 raise ShapeError(
                     f"MultiheadAttention: attn_mask needs (L, S) = {(q.shape[1], k.shape[1])}, got {attn_mask.shape}"
@@ -159,7 +160,7 @@ class MultiheadAttention(Module):
                 attn_mask = f.reshape(attn_mask, (q.shape[0], -1, *attn_mask.shape[1:]))
             masks.append(attn_mask)
         if key_padding_mask is not None:
-            padding = asarray(key_padding_mask)
+            padding = as_mask("MultiheadAttention: key_padding_mask", key_padding_mask)
             if padding.shape[-1] != k.shape[1]:
                 raise ShapeError(f"MultiheadAttention: key_padding_mask needs (B, {k.shape[1]}), got {padding.shape}")
             masks.append(f.reshape(padding, (-1, 1, 1, k.shape[1])))
