@@ -144,3 +144,6 @@ print({name: value.shape for name, value in state.items()})
 before = model(prepared(data.test.images[:4])).numpy()
 model.load_state_dict(state)
 assert np.array_equal(before, model(prepared(data.test.images[:4])).numpy())
+
+# %% [markdown]
+# Next: [gradients and transforms](03_gradients.py).

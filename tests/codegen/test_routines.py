@@ -203,6 +203,40 @@ def test_a_record_must_be_whole(weighted: Any) -> None:
         )
 
 
+DOUBLED = """
+layout(local_size_x = 1) in;
+void main() {
+    int i = {{ group }};
+    if (i >= {{ number.count }}) return;
+    {{ output.put("i", "FACTOR * " ~ inputs[0].at("i")) }}
+}
+"""
+
+
+@pytest.mark.device
+def test_a_kernel_may_be_replaced_and_what_it_made_stays(device: str) -> None:
+    def make(name: str, factor: float, **options: Any) -> Any:
+        return vg.custom_kernel(
+            name, template=DOUBLED.replace("FACTOR", str(factor)), shape=lambda s: s[0], dtype=lambda d: d[0],
+            geometry=lambda shapes, dtypes, limits: vg.Geometry(groups=shapes[0][0], numbers={"count": shapes[0][0]}),
+            numpy=lambda x: np.float32(factor) * x, grad=lambda g, out, x: (factor * g,), **options,
+        )  # fmt: skip
+
+    x = vg.tensor([1.0, 2.0])
+    try:
+        first = make("multiplied", 2.0, replace=True)
+        assert first(x).tolist() == [2, 4]
+        with pytest.raises(TypeError, match=r"registered twice.*replace=True"):
+            make("multiplied", 3.0)
+        second = make("multiplied", 3.0, replace=True)
+        assert (second(x).tolist(), first(x).tolist()) == ([3, 6], [2, 4])
+        assert vg.grad(lambda x: second(x).sum())(x).tolist() == [3, 3]
+        with pytest.raises(TypeError, match="registered twice"):
+            make("exp", 2.0, replace=True)
+    finally:
+        del OPS["multiplied"]
+
+
 MASKS = """
 layout(local_size_x = 1) in;
 void main() {
