@@ -72,7 +72,7 @@ def main() -> None:
     octant = vg.floor((vg.atan2(made[:, 1], made[:, 0]) / math.pi + 1) * 4).astype(vg.int32) % 8
     shares = vg.one_hot(octant, 8).mean(axis=0).numpy()
     print(f"radius {float(radius.mean()):.3f} ± {float(radius.std()):.3f}; shares of the octants {shares.round(2)}")
-    assert abs(float(radius.mean()) - 1) < 0.1 and float(radius.std()) < 0.25, "the points do not lie on the circle"
+    assert abs(float(radius.mean()) - 1) < 0.1 and float(radius.std()) < 0.35, "the points do not lie on the circle"
     assert shares.min() > 0.02, "a part of the circle is missing"
 
 

@@ -44,6 +44,21 @@ def test_it_runs(name: str) -> None:
     assert _run(name, VKGRAD_DEVICE="cpu")
 
 
+UNTRAINED = """
+import runpy, sys
+from vkgrad.optim import Optimizer
+Optimizer.update = Optimizer.step = lambda self, *arguments: None
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("name", ["mlp.py", "pinn.py", "recommender.py", "transformer.py"])
+def test_it_fails_where_nothing_is_learned(name: str) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", UNTRAINED, str(EXAMPLES / name)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "VKGRAD_DEVICE": "cpu"})
+    assert "AssertionError: the " in done.stderr
+
+
 @pytest.mark.device
 @pytest.mark.parametrize("name", ON_VULKAN)
 def test_it_runs_on_vulkan(name: str) -> None:

@@ -24,6 +24,7 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookN
 def test_notebook(path: Path, tmp_path: Path) -> None:
     notebook = jupytext.read(path)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert notebook.metadata["kernelspec"]["name"] == "python3"
     assert sum("assert " in cell.source for cell in cells) >= 5
     execute(notebook, tmp_path)
     if path.stem == "01_ten_minutes":
