@@ -13,6 +13,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+import numpy as np
+
 from vkgrad import engine, tree
 from vkgrad.config import config
 from vkgrad.ir.node import is_sharing
@@ -66,6 +68,8 @@ def _add(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
         key += (type(value), value)
     elif isinstance(value, float):
         key += (type(value), value.hex())  # 0.0 is not -0.0 here, and NaN is itself
+    elif isinstance(value, np.generic):
+        key += (type(value), value.tobytes())
     elif isinstance(value, tuple | list) and len(value) <= MOST_PARTS:
         key += (type(value), len(value))
         return all(_add(key, tensors, part) for part in value)

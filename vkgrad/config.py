@@ -252,6 +252,10 @@ class Config:
             # A new dictionary, not an update: a reader in another thread sees all of the changes or none.
             self._values = {**self._values, **accepted}
 
+    def state(self) -> tuple[Any, Any]:
+        """Two objects that stay the same two as long as no switch is changed."""
+        return self._values, _overrides.get()
+
     @contextmanager
     def override(self, **changes: object) -> Iterator[Config]:
         """Change switches inside a `with` block, for this thread or task only.

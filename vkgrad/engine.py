@@ -97,6 +97,7 @@ class Trace(Protocol):
     def reads_gradient(self, handle: Any) -> None: ...
     def sets_gradient(self, handle: Any) -> None: ...
     def assumes(self, text: str, thing: Any, attribute: str) -> None: ...
+    def uses(self, thing: Any, read: Callable[[Any], dict[str, Any]]) -> None: ...
 
 
 trace: Trace | None = None  # one at a time, since recording holds the lock
@@ -115,6 +116,14 @@ _flushed_at = 0  # how many nodes there were when nothing was pending last
 # Goes up whenever a tensor of a built node is made, or a tensor gets another node, gradient or mode. While it stands
 # still, what a recorded step relied on still holds, and nobody new can hold a value that it is about to overwrite.
 changes = 0
+renamings = 0  # goes up whenever an attribute of a module or an optimiser is set
+
+
+def renamed() -> None:
+    """An attribute of a module or an optimiser was set, which a recorded step may have relied on."""
+    global changes, renamings
+    changes += 1
+    renamings += 1
 
 
 def _after_fork() -> None:

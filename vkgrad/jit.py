@@ -19,6 +19,7 @@ from vkgrad.config import config
 from vkgrad.step import MISSED, Step
 from vkgrad.tensor import Tensor
 
+SWITCHES = ("autocast", "matmul_acc", "device")  # those that decide what a function computes, and where
 MANY_TRACES = 8  # more than this of one function deserves a warning
 MOST_STEPS = 64  # recordings of one function that are kept; the least recently made goes first
 
@@ -50,13 +51,14 @@ class Jitted:
         self.function = function
         self.steps: dict[tuple, list[Step]] = {}  # several where what the function branched on has changed
         self.reasons: list[str] = []
-        self.latest: Step | None = None  # the one that ran last, and under which autocast
-        self.autocast = "off"
+        self.latest: Step | None = None  # the one that ran last, and under which switches
+        self.switches = config.state()
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        latest, autocast = self.latest, config.autocast
-        if latest is not None and not named and autocast == self.autocast and not history.is_transforming():
+        latest, switches = self.latest, config.state()
+        unchanged = switches[0] is self.switches[0] and switches[1] is self.switches[1]
+        if latest is not None and not named and unchanged and not history.is_transforming():
             with engine.lock:
                 if engine.trace is None:
                     result = latest.again(arguments)
@@ -64,8 +66,7 @@ class Jitted:
                         return result
         inputs: list[Any] = []
         key = _structure((arguments, named) if named else arguments, inputs)
-        if autocast != "off":
-            key = ("autocast", autocast, key)
+        key = (key, *[getattr(config, name) for name in SWITCHES])
         if engine.tracing() is not None or history.is_transforming() or history.must_keep(inputs):
             return self.function(*arguments, **named)
         with engine.lock:
@@ -74,7 +75,7 @@ class Jitted:
             steps = self.steps.get(key, ())
             step = next((step for step in steps if step.fits()), None)
             step = step or self._record(key, arguments, named)
-            self.latest, self.autocast = step, autocast
+            self.latest, self.switches = step, switches
             return step.run(inputs)
 
     def _record(self, key: tuple, arguments: tuple, named: dict[str, Any]) -> Step:
@@ -100,7 +101,13 @@ class Jitted:
     def _reason(self, key: tuple) -> str:
         if key in self.steps:
             return self.steps[key][-1].misfit()
-        return _difference(next(reversed(self.steps)), key) if self.steps else ""
+        if not self.steps:
+            return ""
+        before = next(reversed(self.steps))
+        if before[0] != key[0]:
+            return _difference(before[0], key[0])
+        name, old, new = next(x for x in zip(SWITCHES, before[1:], key[1:], strict=True) if x[1] != x[2])
+        return f"config.{name} changed from {old!r} to {new!r}"
 
     def explain(self) -> str:
         """Why the function was recorded again, each time."""

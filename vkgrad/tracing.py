@@ -8,7 +8,7 @@ as they were when recording ends, whatever happened. This module must not know p
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -35,13 +35,72 @@ class Assumption:
         return f"{self.text} changed from {self.then!r} to {self.now()!r}"
 
 
+class Attributes:
+    """What the modules and optimisers that a function used held when recording ended, beside what is in tensors."""
+
+    def __init__(self, used: Iterable[tuple[Any, Callable[[Any], dict[str, Any]]]]) -> None:
+        self.then = [(ref(thing), read, {name: _held(v) for name, v in read(thing).items()}) for thing, read in used]
+        self.seen = engine.renamings
+
+    def _changed(self) -> Iterator[str]:
+        for thing, read, then in self.then:
+            found = thing()
+            if found is None:  # the function made it itself, or what it held is missed elsewhere
+                continue
+            now = read(found)
+            for name in then.keys() | now.keys():
+                if name not in then or name not in now or not _is_still(then[name], now[name]):
+                    yield f"{name} of a {type(found).__name__}"
+
+    def holds(self) -> bool:
+        renamings = engine.renamings
+        if self.seen != renamings:
+            if next(self._changed(), None) is not None:
+                return False
+            self.seen = renamings
+        return True
+
+    def __str__(self) -> str:
+        return f"{next(self._changed(), 'nothing')} was set to something else"
+
+
+def _held(value: Any) -> Any:
+    """What is kept to see whether `value` is still there: the value itself if it cannot change."""
+    if isinstance(value, list | tuple):
+        return [_held(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _held(part) for key, part in value.items()}
+    if value is None or isinstance(value, _PLAIN):
+        return value
+    try:
+        return ref(value)
+    except TypeError:
+        return value
+
+
+def _is_still(held: Any, value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return isinstance(held, list) and len(held) == len(value) and all(map(_is_still, held, value))
+    if isinstance(value, dict):
+        return (
+            isinstance(held, dict) and held.keys() == value.keys() and all(_is_still(held[k], value[k]) for k in held)
+        )
+    if isinstance(held, ref):
+        return held() is value
+    return held is value or (isinstance(value, _PLAIN) and type(held) is type(value) and held == value)
+
+
+_PLAIN = (bool, int, float, complex, str, bytes)
+
+
 class Trace:
     """Watches the tensors of one thread while one function runs."""
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
         self.readers: dict[Node, dict[int, Owner]] = {}  # node -> the outside tensors that had it when they were read
-        self.assumptions: list[Assumption] = []
+        self.assumptions: list[Assumption | Attributes] = []
+        self._used: dict[int, tuple[Any, Callable[[Any], dict[str, Any]]]] = {}
         self._made: dict[int, ref[Any]] = {}
         self._rebound: dict[int, tuple[Any, Node]] = {}  # outside tensors whose node was set, with the one before
         self._gradients: dict[int, tuple[Any, Any]] = {}  # tensors whose `.grad` was touched, with what it was before
@@ -89,6 +148,10 @@ class Trace:
         held, value = ref(thing), getattr(thing, attribute)
         self.assumptions.append(Assumption(text, lambda: getattr(held(), attribute, None), value))
 
+    def uses(self, thing: Any, read: Callable[[Any], dict[str, Any]]) -> None:
+        """The function depends on what `read(thing)` gives: attributes by name."""
+        self._used.setdefault(id(thing), (thing, read))
+
     # ---- asked by whoever records
     def owner_of(self, handle: Any) -> Owner:
         return self._paths.get(id(handle)) or ref(handle, _is_gone)
@@ -107,8 +170,11 @@ class Trace:
         engine.trace = self
         try:
             yield self
+            if self._used:
+                self.assumptions.append(Attributes(self._used.values()))
         finally:
             engine.trace = None
+            self._used.clear()
             for handle, node in self._rebound.values():
                 handle._node = node
             for handle, gradient in self._gradients.values():

@@ -6,10 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
 
-from vkgrad.nn.module import Module, parameter
+from vkgrad import engine
+from vkgrad.nn.module import Module, attributes_of, parameter
 
 
-class ModuleList(Module):
+class _Container(Module):
+    """What all of them share: a step that is being recorded is told who was looked into, since nobody calls a list."""
+
+    def _watched(self) -> None:
+        if engine.trace is not None and (trace := engine.tracing()) is not None:
+            trace.uses(self, attributes_of)
+
+
+class ModuleList(_Container):
     """A list of modules; its `forward` is for the module around it to write."""
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
@@ -22,12 +31,15 @@ class ModuleList(Module):
 
     def append(self, module: Module) -> None:
         self.layers.append(module)
+        engine.renamed()
 
     def extend(self, modules: Iterable[Module]) -> None:
         self.layers.extend(modules)
+        engine.renamed()
 
     def insert(self, index: int, module: Module) -> None:
         self.layers.insert(index, module)
+        engine.renamed()
 
     def __getitem__(self, index: Any) -> Any:
         """The module at a position, or for a slice a container like this one."""
@@ -35,15 +47,19 @@ class ModuleList(Module):
             part = copy(self)
             part.layers = self.layers[index]
             return part
+        self._watched()
         return self.layers[index]
 
     def __setitem__(self, index: int, module: Module) -> None:
         self.layers[index] = module
+        engine.renamed()
 
     def __len__(self) -> int:
+        self._watched()
         return len(self.layers)
 
     def __iter__(self) -> Iterator[Module]:
+        self._watched()
         return iter(self.layers)
 
 
@@ -75,7 +91,7 @@ class Sequential(ModuleList):
         return x
 
 
-class _Named(Module):
+class _Named(_Container):
     """What the dictionaries share: members by name, which are the keys of the state dict."""
 
     def __init__(self, members: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
@@ -91,32 +107,42 @@ class _Named(Module):
 
     def __setitem__(self, name: str, member: Any) -> None:
         self.members[name] = member
+        engine.renamed()
 
     def __getitem__(self, name: str) -> Any:
+        self._watched()
         return self.members[name]
 
     def __delitem__(self, name: str) -> None:
         del self.members[name]
+        engine.renamed()
 
     def __contains__(self, name: str) -> bool:
+        self._watched()
         return name in self.members
 
     def __len__(self) -> int:
+        self._watched()
         return len(self.members)
 
     def __iter__(self) -> Iterator[str]:
+        self._watched()
         return iter(self.members)
 
     def keys(self) -> Iterable[str]:
+        self._watched()
         return self.members.keys()
 
     def values(self) -> Iterable[Any]:
+        self._watched()
         return self.members.values()
 
     def items(self) -> Iterable[tuple[str, Any]]:
+        self._watched()
         return self.members.items()
 
     def pop(self, name: str) -> Any:
+        engine.renamed()
         return self.members.pop(name)
 
 
@@ -139,12 +165,16 @@ class ParameterList(ModuleList):
 
     def append(self, module: Any) -> None:
         self.layers.append(parameter(module))
+        engine.renamed()
 
     def extend(self, modules: Iterable[Any]) -> None:
         self.layers.extend(parameter(value) for value in modules)
+        engine.renamed()
 
     def insert(self, index: int, module: Any) -> None:
         self.layers.insert(index, parameter(module))
+        engine.renamed()
 
     def __setitem__(self, index: int, module: Any) -> None:
         self.layers[index] = parameter(module)
+        engine.renamed()

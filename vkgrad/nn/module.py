@@ -64,10 +64,18 @@ class Module:
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         if engine.trace is not None and (trace := engine.tracing()) is not None:
-            trace.assumes(f"the hooks of {type(self).__name__}", self, "_hooks")
+            trace.uses(self, attributes_of)
         if self._hooks:
             return hooked(self, self._hooks, inputs, options)
         return self.forward(*inputs, **options)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        engine.renamed()
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        engine.renamed()
 
     # ---- hooks
     def register_forward_pre_hook(self, hook: Callable[..., Any], *, with_kwargs: bool = False) -> HookHandle:
@@ -315,6 +323,11 @@ class Module:
             count = sum(p.size for p in module.parameters())
             rows.append((name or "·", f"{type(module).__name__}({module.extra_repr()})", f"{count:,}", shapes))
         return html_table(type(self).__name__, rows, ("name", "module", "parameters", "its own"))
+
+
+def attributes_of(module: Module) -> dict[str, Any]:
+    """What a recorded step that used `module` relies on; modes are watched where they are looked at."""
+    return {name: value for name, value in vars(module).items() if name not in ("_training", "_frozen")}
 
 
 def _members(name: str, value: Any, inside: tuple[int, ...] = ()) -> Iterator[tuple[str, Tensor | Module]]:

@@ -55,8 +55,7 @@ class ParameterGroup(MutableMapping[str, Any]):
     def assume(self) -> None:
         """Tell a step that is being recorded which options it depends on."""
         if (trace := engine.tracing()) is not None:
-            for name in self.options:
-                trace.assumes(f"the option {name} of {type(self.rule).__name__}", self.rule, name)
+            trace.uses(self.rule, type(self.rule).relied_on)
 
     def __getitem__(self, name: str) -> Any:
         if name == "params":
@@ -74,7 +73,6 @@ class ParameterGroup(MutableMapping[str, Any]):
             self.set_rate(value)
         elif name in self.options:
             setattr(self.rule, name, value)
-            engine.changes += 1
         else:
             self.notes[name] = value
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
+from vkgrad import engine
 from vkgrad.composites import composite
 from vkgrad.errors import DataError, DifferentiationError, OptionError, ShapeError
 from vkgrad.history import no_grad
@@ -19,7 +20,8 @@ from vkgrad.optim.groups import ParameterGroup, State, described
 from vkgrad.optim.parameters import named_parameters, with_gradients
 from vkgrad.tensor import Tensor, asarray
 
-_OPTIONS = (bool, int, float, str, tuple, type(None))
+# No options of a rule.
+_OWN = ("lr", "params", "defaults", "param_groups", "_options", "_state", "_names")
 
 
 class Optimizer:
@@ -95,12 +97,20 @@ class Optimizer:
 
     def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
         """Parameter `p` after a step along gradient `g`, and its new state. It may depend on this optimiser's options,
-        its attributes that are numbers or texts, and on nothing else."""
+        its attributes, and on nothing else; one that is no number, text or nesting of these makes every step slower."""
         raise NotImplementedError(f"{type(self).__name__} has no update rule; write `updated`")
 
-    def replay_key(self) -> tuple:
+    def relied_on(self) -> dict[str, Any]:
         """What a rule may depend on beside its tensors. The learning rate is one of them."""
-        return tuple([value for value in vars(self).values() if isinstance(value, _OPTIONS)])
+        return {name: value for name, value in vars(self).items() if name not in _OWN}
+
+    def replay_key(self) -> tuple:
+        return tuple(self.relied_on().values())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name not in _OWN:
+            engine.renamed()
 
     # ---- stepping
     def update(self, params: Any, grads: Any) -> None:
