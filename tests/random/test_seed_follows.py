@@ -18,3 +18,16 @@ def test_the_sequence_follows_the_device() -> None:
         vg.flush()
     found.append(random.next_key().tolist())
     assert found == expected
+
+
+def test_it_follows_where_keys_that_nobody_has_read_were_drawn_before() -> None:
+    vg.manual_seed(3)
+    expected = [random.next_key().tolist() for _ in range(3)]
+    vg.manual_seed(3)
+    vg.flush()
+    pending = random.next_key()
+    with config.override(device="cpu"):
+        other = random.next_key()
+        assert other.device is vg.zeros((1,), device="cpu").device
+    found = [pending.tolist(), other.tolist(), random.next_key().tolist()]
+    assert found == expected

@@ -96,8 +96,9 @@ _drawn: Tensor | None = None
 
 def _on_this_device(state: Tensor) -> Tensor:
     """The generator's state on the device that tensors are made on now, where the sequence goes on."""
-    value = engine.values.get(state._node)
-    return tensor(state.numpy()) if value is not None and value.device is not engine.device() else state
+    if len(engine.opened()) == 1 or engine.device_of([state._node]) is engine.device():
+        return state
+    return tensor(state.numpy())
 
 
 def manual_seed(seed: int) -> None:
