@@ -66,8 +66,8 @@ assert counts.dispatches == 0
 #
 # ## The plan
 #
-# `vg.plan` says what would run, without running it. Here eight operations are one kernel: softmax and all that goes
-# into it.
+# `vg.plan` says what would run, without running it. Here all operations are one kernel: softmax and all that goes into
+# it.
 
 # %%
 y = vg.softmax(vg.exp(x + 0) * 2 + 1, axis=1)
@@ -104,7 +104,7 @@ assert (vg.tanh(x) + 1).node is (vg.tanh(x) + 1).node
 assert len(vg.plan(vg.tanh(x) @ x.T, vg.tanh(x) @ x.T).kernels) == len(vg.plan(vg.tanh(x) @ x.T).kernels)
 
 # %% [markdown]
-# ## A loop that never reads
+# ## Loops
 #
 # Values that depend on values are a longer and longer graph until something reads. In a loop, `vg.eval` what goes on to
 # the next round. The second round has the structure of the first, so its plan is found and not made.

@@ -110,7 +110,8 @@ assert words[0] == 0x07230203
 # %% [markdown]
 # ## The timeline
 #
-# `vg.profile` times every kernel that its block submits, by the device's own clock. The file opens in Perfetto.
+# `vg.profile` times every kernel that its block submits, by the device's own clock (the CPU device has the host's). The
+# file opens in Perfetto.
 
 # %%
 large = vg.tensor(np.random.default_rng(0).normal(size=(128, 128)).astype(np.float32))

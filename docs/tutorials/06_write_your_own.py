@@ -13,22 +13,26 @@
 # %% [markdown]
 # # Write your own
 #
-# Four ways to add something, from the cheapest to the deepest: a function of what there is, an operation of one line, a
-# kernel with a template of its own, and a layer that uses them.
+# Ways to add something, from the cheapest to the deepest: a function of what there is, an operation of one record, a
+# kernel with a template of its own, a row for kernels that exist; and a layer, which uses them.
 
 # %%
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
 import vkgrad as vg
-from vkgrad import nn
-from vkgrad.codegen.rows import ROWS
+from vkgrad import engine, nn
+from vkgrad.codegen import cache
+from vkgrad.codegen.render import render
+from vkgrad.codegen.rows import ROWS, Limits
 from vkgrad.ir.build import apply, build
 from vkgrad.ir.op import OPS
 from vkgrad.ops.families import elementwise, floating
 from vkgrad.ops.samples import uniform
-from vkgrad.tensor import Tensor
+from vkgrad.schedule.plan import build_plan, structure
+from vkgrad.tensor import derived
 from vkgrad.testing import check_grads
 
 warnings.filterwarnings("ignore", message="vkgrad runs on")  # the notice that there is no GPU, on a machine like that
@@ -69,10 +73,15 @@ if "bell" not in OPS:
 
 
 def bell(x):
-    return Tensor(build("bell", x.node))
+    return derived(build("bell", x.node), x)  # a tensor that remembers x, for `backward`
 
 
 assert np.allclose(bell(x).numpy(), 1 / (1 + x.numpy() ** 2), atol=1e-6)
+seen = vg.tensor([1.0, 2.0], requires_grad=True)
+top = bell(seen).sum()
+print(top.item())
+top.backward()
+assert np.allclose(seen.grad.numpy(), [-0.5, -0.16])
 assert len(vg.plan(vg.tanh(bell(x)) + 1).kernels) == 1  # it fuses like any other
 check_grads(bell, (x,), order=2)
 
@@ -130,13 +139,33 @@ check_grads(widest_gap, (rows,), order=1)
 print(vg.plan(widest_gap(vg.exp(rows)) * 2))
 
 # %% [markdown]
-# [Writing your own kernel](../adding-a-kernel.md) has all that a template sees. A faster way for a family of kernels
-# that exists is a *row*: a predicate, a template, and the measurement that justified it
+# [Writing your own kernel](../adding-a-kernel.md) has all that a template sees.
+#
+# ## A row
+#
+# A faster way to compute kernels that exist is a row of a table: when it applies, a template, its parameters, and the
+# measurement that justified it. Here is the plain row with workgroups of 32, rendered and compiled for one kernel. In
+# the table, `vkgrad/codegen/rows.py`, the first row that applies is taken, and the tests compare each with the others
 # ([how](../adding-a-template.md)).
 
 # %%
-print(ROWS[0].name, "-", ROWS[0].reason)
-assert all(row.reason for row in ROWS)
+plain = next(row for row in ROWS if row.name == "nest_serial")
+print("why there is one:", plain.reason)
+wide = replace(
+    plain,
+    name="nest_wide",
+    applies=lambda kernel, limits: kernel.terms == 1,
+    parameters=lambda kernel, limits: {"lanes": 1, "local": 32, "each": 1},
+    reason="none but this notebook",
+)
+vg.eval(x)
+waiting = vg.tanh(x) + 1
+_, leaves = structure([waiting.node], engine.has_value)
+(kernel,) = build_plan([waiting.node], leaves, max_buffers=8).kernels
+shader = render(kernel, Limits(software=True), wide)
+assert wide.applies(kernel, Limits(software=True)) and shader.row == "nest_wide"
+assert "local_size_x = 32" in shader.source
+assert np.frombuffer(cache.spirv(shader.source, shader.row), np.uint32)[0] == 0x07230203
 
 # %% [markdown]
 # ## A layer
