@@ -83,6 +83,16 @@ else:
 assert np.array_equal(other(x).numpy(), model(x).numpy())
 
 # %% [markdown]
+# Where PyTorch runs in the same process no file is needed: `nn.from_torch_state_dict` takes a `torch.nn.Module`, or the
+# arrays of one, and `rename` says what names mean here.
+
+# %%
+theirs = {f"backbone.{name}": value.numpy() for name, value in model.state_dict().items()}
+third = network()
+nn.from_torch_state_dict(third, theirs, rename=lambda name: name.removeprefix("backbone."))
+assert np.array_equal(third(x).numpy(), model(x).numpy())
+
+# %% [markdown]
 # ## Go on where it stopped
 #
 # A checkpoint holds the whole run: weights, the optimiser's averages, where the loader is. Stop anywhere; what follows
