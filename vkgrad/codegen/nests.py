@@ -16,6 +16,7 @@ from vkgrad.schedule.kernel import Kernel, Load, Reduce
 
 LARGE = 1 << 20  # places and terms from which on a kernel is large
 MOST_LANES = 1024
+FEWEST_SHARED = 32  # terms; of fewer, a window of pooling say, one invocation takes all
 HELD = 64  # elements that an invocation keeps in registers
 MOST_STATEMENTS = 2048  # of one shader, about; more take long to compile
 THREADS = 256
@@ -30,7 +31,7 @@ def is_large(kernel: Kernel) -> bool:
 def lanes_of(kernel: Kernel, most: int) -> int:
     """Lanes that share the terms of a place of a large kernel."""
     if kernel.terms < 128:
-        return 1 if kernel.terms < 4 else 4 if kernel.terms < 16 else 16
+        return 1 if kernel.terms < FEWEST_SHARED else 16
     lanes = 32
     while lanes * 2 <= min(MOST_LANES, most) and lanes * 4 <= kernel.terms:
         lanes *= 2

@@ -26,7 +26,7 @@ from vkgrad.codegen.convolution import (
 from vkgrad.codegen.expressions import closure
 from vkgrad.ir.dtypes import DType, float32, int64, uint64
 from vkgrad.ir.layout import Layout
-from vkgrad.schedule.kernel import Compute, Kernel, Load
+from vkgrad.schedule.kernel import Compute, Kernel, Load, Reduce
 
 # Some software drivers stop an invocation silently after 65,535 trips over all its loops; half of that is safe.
 MOST_TRIPS = 32768
@@ -465,6 +465,8 @@ def vector_row(name: str, threads: int, lanes_k: int, rows: int, unroll: int, re
     def applies(kernel: Kernel, limits: Limits) -> bool:
         if kernel.product is None or limits.software or _product_dtype(kernel) is not float32:
             return False
+        if len(kernel.extents) - kernel.parallel != 1:  # windows are read again and again, not once as a matrix is
+            return False
         b, m, n, k = mnk(kernel)
         if min(m, n) > few or max(m, n) < 64 or k < 4 * lanes_k or b * max(m, n) * k < WORTH_READING_WELL:
             return False
@@ -599,7 +601,9 @@ def winograd_weights_row(name: str, bm: int, bc: int, kc: int, reason: str) -> R
 
 # ---- large nests
 def _is_map(kernel: Kernel, limits: Limits) -> bool:
-    return not limits.software and nests.is_large(kernel) and 0 < kernel.parallel == len(kernel.extents)
+    """A large kernel without reductions: a sum over no axis is none of these, though it has no terms to walk."""
+    joins = any(isinstance(instruction, Reduce) for instruction in kernel.code)
+    return not (limits.software or joins) and nests.is_large(kernel) and 0 < kernel.parallel == len(kernel.extents)
 
 
 def _tiles(kernel: Kernel, limits: Limits) -> dict[str, Any]:
@@ -613,7 +617,7 @@ def _lanes(kernel: Kernel, limits: Limits) -> dict[str, Any]:
 
 
 def _has_lanes(kernel: Kernel, limits: Limits) -> bool:
-    fits = not limits.software and nests.is_large(kernel) and kernel.parallel < len(kernel.extents)
+    fits = not limits.software and nests.is_large(kernel) and kernel.terms >= nests.FEWEST_SHARED
     return fits and nests.lanes_fit(kernel, limits.max_invocations, limits.shared_bytes)
 
 
