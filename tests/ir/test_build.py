@@ -93,7 +93,8 @@ def test_dtype_of(name: object) -> None:
 
 @pytest.mark.parametrize("name", ["float8", np.complex64, "nonsense", object()])
 def test_dtypes_that_do_not_exist(name: object) -> None:
-    with pytest.raises(DTypeError, match=r"vkgrad has bool, uint8, .*, int8, .*, float16, bfloat16, float32, float64"):
+    words = r"vkgrad has bool, uint8, .*, int8, .*, float16, bfloat16, float32, float64|vkgrad has no complex numbers"
+    with pytest.raises(DTypeError, match=words):
         dtype_of(name)
 
 
