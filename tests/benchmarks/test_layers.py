@@ -1,4 +1,4 @@
-"""Whatever the benchmarks' layers are planned as on a GPU becomes a shader. Choosing and rendering need no such device."""
+"""Whatever the benchmarks' layers are planned as on a GPU becomes a shader. Rendering one needs no such device."""
 
 from __future__ import annotations
 
