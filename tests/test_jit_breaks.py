@@ -674,3 +674,22 @@ def test_the_switches_that_results_depend_on_are_part_of_a_recording() -> None:
     assert product(a, b).device is vg.tensor(a).device
     with config.override(device=""):
         assert product(a, b).device is vg.tensor(a).device
+
+
+def test_a_group_added_after_recording_is_updated_too() -> None:
+    a, b = t(1.0), t(2.0)
+    optimizer = optim.SGD([a], lr=1.0)
+    a.requires_grad = b.requires_grad = True
+
+    @vg.jit
+    def step(x: vg.Tensor) -> None:
+        optimizer.zero_grad()
+        (a * 2 + b * 3 + x * 0).sum().backward()
+        optimizer.step()
+
+    for _ in range(2):
+        step(np.zeros(1, "f4"))
+    optimizer.add_param_group({"params": [b], "lr": 0.5})
+    b.grad = None
+    step(np.zeros(1, "f4"))
+    assert a.tolist() == [1 - 3 * 2] and b.tolist() == [2 - 1.5]

@@ -42,6 +42,7 @@ from vkgrad.schedule.plan import Plan, build_plan, structure
 
 MOST_PLANS = 256  # plans kept for reuse; the least recently used goes first
 MOST_PENDING_NODES = 20_000  # a loop that never reads a value is flushed by itself after this many operations
+MANY_PENDING_NODES = 1000  # or after these, between two of its steps, where each time the same is pending
 MOST_IN_FLIGHT = 8  # submissions the host may run ahead
 
 
@@ -112,6 +113,7 @@ _devices: dict[str, Device] = {}
 _plans: OrderedDict[tuple, tuple[Plan, Any]] = OrderedDict()
 _in_flight: dict[int, Recording] = {}  # each once, by id, those submitted last at the end
 _flushed_at = 0  # how many nodes there were when nothing was pending last
+_stepped_at = 0  # how many there were when an optimiser's step ended last
 
 # Goes up whenever a tensor of a built node is made, or a tensor gets another node, gradient or mode. While it stands
 # still, what a recorded step relied on still holds, and nobody new can hold a value that it is about to overwrite.
@@ -542,6 +544,17 @@ def flush() -> None:
         except Exception:
             pending.clear()
             raise
+
+
+def stepped() -> None:
+    """An optimiser's step has ended. Flushed here, a loop that reads nothing has a plan that is known from before."""
+    global _stepped_at
+    if tracing() is not None:
+        return
+    now, before = node_module.serial_now(), _stepped_at
+    _stepped_at = now
+    if before > _flushed_at and now - _flushed_at > MANY_PENDING_NODES:  # this step is not the only one
+        flush()
 
 
 def synchronize() -> None:

@@ -100,7 +100,7 @@ class Trace:
         self.thread = threading.get_ident()
         self.readers: dict[Node, dict[int, Owner]] = {}  # node -> the outside tensors that had it when they were read
         self.assumptions: list[Assumption | Attributes] = []
-        self._used: dict[int, tuple[Any, Callable[[Any], dict[str, Any]]]] = {}
+        self._used: dict[tuple[int, Any], tuple[Any, Callable[[Any], dict[str, Any]]]] = {}
         self._made: dict[int, ref[Any]] = {}
         self._rebound: dict[int, tuple[Any, Node]] = {}  # outside tensors whose node was set, with the one before
         self._gradients: dict[int, tuple[Any, Any]] = {}  # tensors whose `.grad` was touched, with what it was before
@@ -150,7 +150,7 @@ class Trace:
 
     def uses(self, thing: Any, read: Callable[[Any], dict[str, Any]]) -> None:
         """The function depends on what `read(thing)` gives: attributes by name."""
-        self._used.setdefault(id(thing), (thing, read))
+        self._used.setdefault((id(thing), read), (thing, read))
 
     # ---- asked by whoever records
     def owner_of(self, handle: Any) -> Owner:

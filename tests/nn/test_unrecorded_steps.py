@@ -103,3 +103,22 @@ def test_a_literal_with_a_value_is_not_kept() -> None:
         assert float((z + y).sum()) == 768.0
         del y, z
     assert len(engine.values) == before
+
+
+def test_a_loop_that_reads_nothing_has_few_plans_and_submissions(on_cpu: None) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
+    optimizer = vg.optim.AdamW(model, lr=0.01)
+    x = np.ones((3, 4), "f4")
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(vg.tensor(x)).mean().backward()
+        optimizer.step()
+
+    for _ in range(40):
+        step()
+    with vg.counting() as c:
+        for _ in range(80):
+            step()
+    assert c.plans_built == 0
+    assert 0 < c.flushes < 40

@@ -78,6 +78,7 @@ class Optimizer:
                 setattr(rule, name, value)
         group = ParameterGroup(rule, found, given.get("lr", self.defaults["lr"]), self._options)
         self.param_groups.append(group)
+        engine.renamed()
         self.params.update(found)
         self._state.update({name: rule.state_of(p) for name, p in found.items()})
         self._names.update({id(p): name for name, p in found.items()})
@@ -147,6 +148,8 @@ class Optimizer:
             p.grad = None
 
     def _step(self, gradients: Mapping[str, Tensor]) -> None:
+        if (trace := engine.tracing()) is not None:
+            trace.uses(self, _groups_of)
         with no_grad():
             for group in self.param_groups:
                 own = {name: p for name, p in group.params.items() if name in gradients}
@@ -160,6 +163,7 @@ class Optimizer:
                 for name, state in new_states.items():
                     _replace(self._state[name], state)
                 _replace(group.shared, shared)
+        engine.stepped()
 
     @composite
     def _after(
@@ -215,6 +219,10 @@ class Optimizer:
     def __repr__(self) -> str:
         count = sum(p.size for p in self.params.values())
         return f"{type(self).__name__}(lr={self.lr:g}, {len(self.params)} parameters with {count:,} elements)"
+
+
+def _groups_of(optimizer: Optimizer) -> dict[str, Any]:
+    return {"param_groups": optimizer.param_groups}
 
 
 def _replace(own: State, new: State) -> None:
