@@ -96,7 +96,8 @@ _drawn: Tensor | None = None
 
 def _on_this_device(state: Tensor) -> Tensor:
     """The generator's state on the device that tensors are made on now, where the sequence goes on."""
-    if len(engine.opened()) == 1 or engine.device_of([state._node]) is engine.device():
+    own = engine.device()  # which may only now be one more that is open
+    if len(engine.opened()) == 1 or engine.device_of([state._node]) is own:
         return state
     return tensor(state.numpy())
 
