@@ -301,3 +301,17 @@ def test_two_devices_in_one_expression() -> None:
         (a + b).tolist()
     fine()
     assert (a * 2).tolist() == [2, 4] and vg.jit(lambda x: x + 1)(a).tolist() == [2, 3]
+
+
+def test_what_depends_on_no_data_is_computed_anew_on_another_device() -> None:
+    w = vg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    numbers = vg.arange(3.0)
+    product = w * numbers  # whose graph keeps the counter
+    vg.eval(numbers, product)
+    with config.override(device="cpu"):
+        assert (vg.arange(3.0) + vg.tensor([1.0, 1.0, 1.0])).tolist() == [1, 2, 3]
+    assert (vg.arange(3.0) + vg.tensor([2.0, 2.0, 2.0])).tolist() == [2, 3, 4]
+    product.sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [0, 1, 2] and numbers.tolist() == [0, 1, 2]
+    with pytest.raises(VkgradError, match="different devices"), config.override(device="cpu"):
+        (vg.tensor([1.0, 1.0, 1.0]) + w.detach()).tolist()

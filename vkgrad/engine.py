@@ -346,15 +346,28 @@ def clear_caches() -> None:
 # ---- flush
 def device_of(nodes: Iterable[Node]) -> Device:
     """Where these nodes have their values, or will be computed."""
+    nodes = list(nodes)
     found: dict[int, Device] = {}
     for node in walk(nodes, stop=has_value):
         value = values.get(node)
         if value is not None:
             found[id(value.device)] = value.device
+    if len(found) > 1 and _forgotten(nodes):
+        return device_of(nodes)
     if len(found) > 1:
         names = " and ".join(str(d.name) for d in found.values())
         raise VkgradError(f"tensors on different devices meet in one expression: {names}; make them on one device")
     return next(iter(found.values()), None) or device()
+
+
+def _forgotten(nodes: Sequence[Node]) -> bool:
+    """Forget values of nodes that depend on no data, such as counters: an equal one made for another device is the same
+    node, which any device can compute. Whether there was one."""
+    valued = [node for node in walk(nodes, stop=has_value) if has_value(node) and not values[node].fixed]
+    made = [node for node in valued if all(part.op.family is not Family.LEAF for part in walk([node]))]
+    for node in made:
+        del values[node]
+    return bool(made)
 
 
 def evaluate(nodes: Iterable[Node], read: Sequence[Node] = ()) -> None:
