@@ -86,7 +86,7 @@ MAY = {
     "runtime/access.py": "the CPU device", "runtime/blas.py": "the CPU device", "runtime/calls.py": "the CPU device",
     "runtime/cpu.py": "the CPU device", "runtime/lanes.py": "the CPU device", "runtime/matrix.py": "the CPU device",
     "runtime/overlap.py": "the CPU device", "runtime/padding.py": "the CPU device",
-    "runtime/program.py": "the CPU device", "runtime/twin.py": "the CPU device",
+    "runtime/blocks.py": "the CPU device", "runtime/program.py": "the CPU device", "runtime/twin.py": "the CPU device",
     "runtime/one_thread.py": "the CPU device", "runtime/measure.py": "compares the results of two kernels",
     "engine.py": "the one funnel", "schedule/simplify.py": "literals",
     "testing.py": "compares results, for users", "bench": "references and statistics", "profile": "statistics",
@@ -104,6 +104,7 @@ HARMLESS = {
     "functions/lookup.py": {"where"},  # indices that a user gave as an array
     "functions/sorting.py": {"floor", "ceil", "where", "linspace", "round"},  # a user's quantiles and edges
     "indexing.py": {"nonzero"},  # a mask that a user gave as an array
+    "sklearn.py": {"where", "unique", "argmax"},  # labels and predictions, which scikit-learn has as arrays
     "showing.py": {"atleast_2d"},  # what a tensor looks like to people
     "nn/losses.py": {"argwhere"},  # labels of an error message
 }

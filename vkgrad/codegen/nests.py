@@ -52,7 +52,7 @@ def _in_fours(kernel: Kernel, layouts: Sequence[Layout], axis: int) -> bool:
 
 
 # ---- element-wise
-def strips(kernel: Kernel) -> dict[str, Any]:
+def strips(kernel: Kernel, most_invocations: int) -> dict[str, Any]:
     """Neighbours that an invocation takes together, and how many such groups."""
     last = kernel.parallel - 1
     whole = kernel.parallel == 1 or kernel.extents[last] % 4 == 0
@@ -61,7 +61,7 @@ def strips(kernel: Kernel) -> dict[str, Any]:
     each = 8
     while each > 1 and (each * loads > 8 or each * width * len(kernel.code) > MOST_STATEMENTS // 2):
         each //= 2
-    return {"width": width, "local": THREADS, "each": min(each, 4) if width == 4 else each}
+    return {"width": width, "local": min(THREADS, most_invocations), "each": min(each, 4) if width == 4 else each}
 
 
 def turned_axis(kernel: Kernel) -> int | None:
@@ -75,7 +75,7 @@ def turned_axis(kernel: Kernel) -> int | None:
     return max(found, key=lambda axis: len(turned_loads(kernel, axis)), default=None)
 
 
-def tiles(kernel: Kernel, shared_bytes: int) -> dict[str, Any] | None:
+def tiles(kernel: Kernel, most_invocations: int, shared_bytes: int) -> dict[str, Any] | None:
     """How tiles are turned; None where shared memory does not hold them, or there is nothing to turn."""
     turned = turned_axis(kernel)
     if turned is None:
@@ -91,7 +91,8 @@ def tiles(kernel: Kernel, shared_bytes: int) -> dict[str, Any] | None:
     wide_in = kernel.extents[turned] % 4 == 0 and all(lies_in_fours(kernel, layout, turned) for layout in sources)
     others += [store.layout for store in kernel.stores]
     wide_out = kernel.extents[last] % 4 == 0 and _in_fours(kernel, others, last)
-    return {"turned": turned, "side": side, "wide_in": wide_in, "wide_out": wide_out, "local": THREADS}
+    local = min(THREADS, most_invocations)
+    return {"turned": turned, "side": side, "wide_in": wide_in, "wide_out": wide_out, "local": local}
 
 
 def tile_count(kernel: Kernel, turned: int, side: int) -> int:

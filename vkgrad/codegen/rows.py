@@ -606,8 +606,12 @@ def _is_map(kernel: Kernel, limits: Limits) -> bool:
     return not (limits.software or joins) and nests.is_large(kernel) and 0 < kernel.parallel == len(kernel.extents)
 
 
+def _tiles_or_none(kernel: Kernel, limits: Limits) -> dict[str, Any] | None:
+    return nests.tiles(kernel, limits.max_invocations, limits.shared_bytes)
+
+
 def _tiles(kernel: Kernel, limits: Limits) -> dict[str, Any]:
-    found = nests.tiles(kernel, limits.shared_bytes)
+    found = _tiles_or_none(kernel, limits)
     assert found is not None
     return found
 
@@ -626,9 +630,10 @@ def _lanes_groups(kernel: Kernel, p: dict[str, Any]) -> int:
 
 
 def _strips_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
-    own = nests.strips(kernel)
+    own = nests.strips(kernel, limits.max_invocations)
     yield from ({"each": each} for each in (1, 2, 4, 8) if each != own["each"])
-    yield {"local": 128}
+    if own["local"] != 128:
+        yield {"local": 128}
 
 
 def _lanes_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
@@ -655,9 +660,10 @@ def _serial_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]
 
 
 def _shared_variants(kernel: Kernel, limits: Limits) -> Iterator[dict[str, Any]]:
-    own = _shared_nest(kernel, limits)["lanes"]
+    p = _shared_nest(kernel, limits)
+    own, local = p["lanes"], p["local"]
     for lanes in (own // 4, own // 2, own * 2, own * 4):
-        fits = 2 <= lanes <= min(1024, limits.max_invocations)
+        fits = lanes >= 2 and lanes * local <= min(1024, limits.max_invocations)
         if fits and (not limits.software or lanes * _trips(kernel) >= kernel.terms):
             yield {"lanes": lanes}
 
@@ -802,18 +808,22 @@ ROWS: tuple[Row, ...] = (
     Row(
         "nest_tiles",
         "nest_tiles.comp.j2",
-        lambda kernel, limits: _is_map(kernel, limits) and nests.tiles(kernel, limits.shared_bytes) is not None,
+        lambda kernel, limits: _is_map(kernel, limits) and _tiles_or_none(kernel, limits) is not None,
         _tiles,
         lambda kernel, p: nests.tile_count(kernel, p["turned"], p["side"]),
         "large element-wise kernels with a transposed operand, which is turned in shared memory",
-        lambda kernel, limits: ({"side": side, "local": local} for side, local in ((32, 256), (64, 512), (32, 128))),
+        lambda kernel, limits: (
+            {"side": side, "local": local}
+            for side, local in ((32, 256), (64, 512), (32, 128))
+            if local <= limits.max_invocations
+        ),
         _last_for_products,
     ),
     Row(
         "nest_strips",
         "nest_strips.comp.j2",
         _is_map,
-        lambda kernel, limits: nests.strips(kernel),
+        lambda kernel, limits: nests.strips(kernel, limits.max_invocations),
         lambda kernel, p: max(1, _ceil(kernel.places // p["width"], p["local"] * p["each"])),
         "large element-wise kernels: elements come and go in fours, several of them under way at once",
         _strips_variants,
