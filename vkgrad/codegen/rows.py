@@ -148,15 +148,16 @@ def _even(extent: int, most: int) -> int:
 def _dense(kernel: Kernel, side: str) -> str:
     """Along which of its axes an operand's elements lie side by side: "k" or "own" (M or N); the longer run wins."""
     assert kernel.product is not None
-    m_end = kernel.product.batch + kernel.product.m
-    root, last = (kernel.product.left, m_end - 1) if side == "left" else (kernel.product.right, kernel.parallel - 1)
+    groups = _groups_of_axes(kernel)
+    root, own = (kernel.product.left, groups["m"]) if side == "left" else (kernel.product.right, groups["n"])
     run = {"own": 0, "k": 0}
     for index in closure(kernel, [root]):
         instruction = kernel.code[index]
         if isinstance(instruction, Load):
-            for name, axis in (("k", len(kernel.extents) - 1), ("own", last)):
-                if abs(instruction.layout.strides[axis]) == 1:
-                    run[name] = max(run[name], kernel.extents[axis])
+            for name, axes in (("k", groups["k"]), ("own", own)):
+                for axis in axes[-1:]:
+                    if abs(instruction.layout.strides[axis]) == 1:
+                        run[name] = max(run[name], kernel.extents[axis])
     return "k" if run["k"] >= run["own"] else "own"
 
 
