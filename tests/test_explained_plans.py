@@ -1,7 +1,7 @@
-"""A plan in words, frozen for five graphs: what `plan.explain()` returns and `VKGRAD_DEBUG=plan` prints, letter by letter.
+"""A plan in words, frozen for five graphs: what `plan.explain()` returns and `VKGRAD_DEBUG=plan` prints.
 
 A change of the schedule changes these files on purpose, or is a mistake: `python -m tests.test_explained_plans` writes
-them anew, and the difference is there to read in the commit. They are the CPU device's, whose plans depend on no driver.
+them anew, and the difference is there to read in the commit. They are those of the CPU device, which has no driver.
 """
 
 from __future__ import annotations
