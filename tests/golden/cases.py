@@ -174,6 +174,7 @@ _SIGN = np.array([1, -1, -1, 1], np.float32)
 _SIGNS = np.where(_X * _Y > 0.1, np.float32(1), np.float32(-1))
 _INNER = _UNIT * np.float32(0.9) + np.float32(0.05)
 _COUNTS = np.array([[0, 1, 2], [3, 5, 0], [1, 1, 4], [2, 0, 7]], np.float32)
+_MANY = np.array([[3, 0, -1, 1], [-1, 1, 2, 0], [0, 1, 2, 3], [2, -1, -1, -1], [1, 1, 0, -1]], np.int32)
 _STEPS = chirp((9, 3, 5), 2.0, 0.4)  # before log_softmax
 _CTC = (
     np.array([[1, 2, 2, 3], [4, 1, 0, 0], [3, 3, 1, 0]], np.int32),
@@ -206,6 +207,18 @@ LOSSES_OF_MANY: dict[str, tuple[str, tuple[Array, ...], tuple[Array, ...], dict[
     "cosine_similarity": ("cosine_similarity", (_X, _Y), (), {}),
     "pairwise_distance": ("pairwise_distance", (_X, _Y), (), {"keepdim": True}),
     "normalize": ("normalize", (_X,), (), {"p": 2.0, "dim": 0}),
+    "pdist": ("pdist", (_X,), (), {}),
+    "pdist cubes": ("pdist", (_X,), (), {"p": 3.0}),
+    "mse weight": ("mse_loss", (_X,), (_Y,), {"weight": _INNER}),
+    "l1 weight": ("l1_loss", (_X,), (_Y,), {"weight": _INNER}),
+    "huber weight": ("huber_loss", (_X,), (_Y,), {"weight": _INNER, "delta": 0.7}),
+    "multilabel_margin": ("multilabel_margin_loss", (_LOGITS,), (_MANY,), {}),
+    "triplet by distance": (
+        "triplet_margin_with_distance_loss",
+        (_X, _Y, _UNIT),
+        (),
+        {"distance_function": lambda a, b: ((a - b) ** 2).sum(-1), "swap": True},
+    ),
 }
 
 # ---- layers: name -> (class, arguments, input shape). Parameters are chirps in the order of the state dict.
@@ -306,6 +319,9 @@ LAYERS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     "avg_pool2d ceil": ("AvgPool2d", {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}, (1, 2, 6, 8)),
     "avg_pool2d divisor": ("AvgPool2d", {"kernel_size": 2, "divisor_override": 3}, (1, 2, 4, 6)),
     "avg_pool3d": ("AvgPool3d", {"kernel_size": 2, "ceil_mode": True, "count_include_pad": False}, (1, 2, 3, 4, 5)),
+    "lp_pool1d": ("LPPool1d", {"norm_type": 2, "kernel_size": 3, "stride": 2, "ceil_mode": True}, (2, 3, 8)),
+    "lp_pool2d": ("LPPool2d", {"norm_type": 4.0, "kernel_size": (2, 3)}, (2, 3, 6, 7)),
+    "lp_pool3d": ("LPPool3d", {"norm_type": 2, "kernel_size": 2}, (1, 2, 3, 4, 5)),
     "adaptive_avg_pool1d": ("AdaptiveAvgPool1d", {"output_size": 3}, (2, 3, 7)),
     "adaptive_avg_pool2d": ("AdaptiveAvgPool2d", {"output_size": (3, None)}, (2, 3, 7, 5)),
     "adaptive_avg_pool2d even": ("AdaptiveAvgPool2d", {"output_size": 1}, (2, 3, 7, 5)),
@@ -315,6 +331,10 @@ LAYERS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     "adaptive_max_pool2d even": ("AdaptiveMaxPool2d", {"output_size": (2, 3)}, (2, 3, 4, 6)),
     "adaptive_max_pool3d": ("AdaptiveMaxPool3d", {"output_size": (2, 3, 1)}, (1, 2, 3, 4, 5)),
     "batch_norm2d mean of all": ("BatchNorm2d", {"num_features": 3, "momentum": None}, (4, 3, 2, 3)),
+    "batch_norm2d no bias": ("BatchNorm2d", {"num_features": 3, "bias": False}, (4, 3, 2, 3)),
+    "group_norm no bias": ("GroupNorm", {"num_groups": 2, "num_channels": 4, "bias": False}, (2, 4, 3)),
+    "local_response_norm": ("LocalResponseNorm", {"size": 3, "alpha": 0.5, "k": 0.7}, (2, 5, 2, 3)),
+    "local_response_norm even": ("LocalResponseNorm", {"size": 4, "beta": 0.5}, (2, 5, 3)),
     "batch_norm3d": ("BatchNorm3d", {"num_features": 2}, (2, 2, 2, 3, 2)),
     "instance_norm1d": ("InstanceNorm1d", {"num_features": 3}, (2, 3, 5)),
     "instance_norm2d": ("InstanceNorm2d", {"num_features": 3, "affine": True}, (2, 3, 4, 3)),
@@ -353,6 +373,19 @@ LAYERS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     "circular_pad2d": ("CircularPad2d", {"padding": (1, 2, 2, 0)}, (1, 2, 3, 4)),
     "pixel_shuffle": ("PixelShuffle", {"upscale_factor": 2}, (2, 8, 2, 3)),
     "pixel_unshuffle": ("PixelUnshuffle", {"downscale_factor": 2}, (2, 2, 4, 6)),
+    "channel_shuffle": ("ChannelShuffle", {"groups": 3}, (2, 6, 2, 2)),
+    "unfold": ("Unfold", {"kernel_size": (2, 3)}, (2, 3, 4, 5)),
+    "unfold strided": (
+        "Unfold",
+        {"kernel_size": 3, "dilation": (1, 2), "padding": (1, 2), "stride": (2, 1)},
+        (1, 2, 5, 6),
+    ),
+    "fold": ("Fold", {"output_size": (4, 5), "kernel_size": (2, 3)}, (2, 18, 9)),
+    "fold strided": (
+        "Fold",
+        {"output_size": (5, 6), "kernel_size": 3, "dilation": (1, 2), "padding": (1, 2), "stride": (2, 1)},
+        (1, 18, 18),
+    ),
     "upsample": ("Upsample", {"scale_factor": 2}, (1, 2, 3, 4)),
     "upsample nearest size": ("Upsample", {"size": (5, 3)}, (1, 2, 3, 4)),
     "upsample exact": ("Upsample", {"size": (5, 3), "mode": "nearest-exact"}, (1, 2, 3, 4)),
@@ -376,6 +409,7 @@ LAYERS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
 _CAUSAL = np.triu(np.ones((4, 4), bool), 1)
 _PADDING = np.array([[False, False, False, True, True], [False] * 5, [False, True, False, False, True]])
 _ADDED = chirp((4, 5), 0.7, 0.6)
+_PLACES = np.array([[[1, 2, 5], [0, 3, 4]]], np.int32)
 _HEADS = {"embed_dim": 6, "num_heads": 2}
 _BLOCK = {"d_model": 6, "nhead": 2, "dim_feedforward": 8, "dropout": 0.0}
 _ENCODER = ("TransformerEncoderLayer", _BLOCK)
@@ -473,6 +507,37 @@ SEQUENCES: dict[str, tuple[str, dict[str, Any], tuple[Any, ...], dict[str, Any]]
         "EmbeddingBag",
         {"num_embeddings": 5, "embedding_dim": 3, "mode": "max"},
         (np.array([4, 1, 4, 0, 1, 2], np.int32), np.array([0, 2, 3], np.int32)),
+        {},
+    ),
+    "max_pool2d indices": (
+        "MaxPool2d",
+        {"kernel_size": 3, "stride": 2, "padding": 1, "return_indices": True},
+        ((2, 3, 7, 6),),
+        {},
+    ),
+    "max_pool1d indices": (
+        "MaxPool1d",
+        {"kernel_size": 2, "dilation": 2, "stride": 1, "ceil_mode": True, "return_indices": True},
+        ((2, 3, 7),),
+        {},
+    ),
+    "adaptive_max_pool2d indices": (
+        "AdaptiveMaxPool2d",
+        {"output_size": (3, 2), "return_indices": True},
+        ((2, 3, 7, 6),),
+        {},
+    ),
+    "max_unpool1d": ("MaxUnpool1d", {"kernel_size": 2}, ((1, 2, 3), _PLACES), {}),
+    "max_unpool2d": (
+        "MaxUnpool2d",
+        {"kernel_size": 2},
+        ((1, 2, 2, 2), np.array([[[[1, 2], [11, 13]], [[5, 7], [10, 8]]]], np.int32)),
+        {"output_size": (1, 2, 4, 5)},
+    ),
+    "max_unpool3d": (
+        "MaxUnpool3d",
+        {"kernel_size": (1, 2, 1)},
+        ((1, 1, 1, 1, 3), np.array([[[[[3, 1, 5]]]]], np.int32)),
         {},
     ),
     "bilinear of two": ("Bilinear", {"in1_features": 4, "in2_features": 3, "out_features": 2}, ((5, 4), (5, 3)), {}),

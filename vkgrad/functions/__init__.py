@@ -23,3 +23,4 @@ from vkgrad.functions.shapes import *
 from vkgrad.functions.sorting import *
 from vkgrad.functions.statistics import *
 from vkgrad.functions.types import *
+from vkgrad.functions.unpooling import *

@@ -22,12 +22,16 @@ from vkgrad.functions.shapes import permute_dims, reshape, swapaxes
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, integer_range
 from vkgrad.ir.node import Node
+from vkgrad.ops.reductions import argextreme
 from vkgrad.tensor import Operand, Scalar, Tensor, derived, lift
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "max_pool1d", "max_pool2d", "max_pool3d",
 ]  # fmt: skip
+
+Pooled = Tensor | tuple[Tensor, Tensor]  # the second with return_indices
 
 
 def _pooled(
@@ -72,28 +76,56 @@ def _lowest(dtype: DType) -> Scalar:
 
 def _max_pool(
     name: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes, ceil_mode: bool,
-    dimensions: int,
-) -> Tensor:  # fmt: skip
+    return_indices: bool, dimensions: int,
+) -> Pooled:  # fmt: skip
     image = lift(x)
     fill = _lowest(image.dtype)
-    _, node, _ = _pooled(name, image, kernel_size, stride, padding, dilation, dimensions, fill, ceil_mode)
-    return derived(_reduced("max", node, dimensions, ties="first"), image)
+    _, node, kernel = _pooled(name, image, kernel_size, stride, padding, dilation, dimensions, fill, ceil_mode)
+    largest = derived(_reduced("max", node, dimensions, ties="first"), image)
+    if not return_indices:
+        return largest
+    strides = kernel if stride is None else sizes_of(name, "stride", stride, dimensions, 1)
+    margin = sizes_of(name, "padding", padding, dimensions, 0)
+    counts = node.shape[-2 * dimensions : -dimensions]
+    begins = [counter(count) * step - m for count, step, m in zip(counts, strides, margin, strict=True)]
+    spread = sizes_of(name, "dilation", dilation, dimensions, 1)
+    return largest, _places(node, begins, spread, image.shape[-dimensions:])
+
+
+def _places(laid_out: Node, begins: Sequence[Tensor], spread: Sequence[int], space: Sequence[int]) -> Tensor:
+    """Where each window's largest element is in the flattened space (int32).
+
+    Args:
+        laid_out: (..., *positions, *sizes).
+        begins: for each axis of space, where the windows begin, (positions,).
+        spread: how far apart the elements of a window are.
+    """
+    dimensions = len(space)
+    sizes = laid_out.shape[-dimensions:]
+    axes = tuple(range(laid_out.ndim - dimensions, laid_out.ndim))
+    inside = Tensor(b.reshape(argextreme(laid_out, "max", axes), laid_out.shape[:-dimensions]))
+    place, scale = inside * 0, 1
+    for k in reversed(range(dimensions)):
+        begin = reshape(begins[k], (-1, *(1,) * (dimensions - 1 - k)))
+        place = place + (begin + inside % sizes[k] * spread[k]) * scale
+        inside, scale = inside // sizes[k], scale * space[k]
+    return place
 
 
 @composite
 def max_pool1d(
     x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
-    ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Pooled:  # fmt: skip
     """The largest element of each window along the last axis; as `max_pool2d`."""
-    return _max_pool("max_pool1d", x, kernel_size, stride, padding, dilation, ceil_mode, 1)
+    return _max_pool("max_pool1d", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 1)
 
 
 @composite
 def max_pool2d(
     x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
-    ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Pooled:  # fmt: skip
     """The largest element of each window over the last two axes; padding never wins.
 
     The gradient goes to the first largest element of a window in row-major order.
@@ -103,19 +135,20 @@ def max_pool2d(
     Args:
         stride: the window's size if None, so that windows touch and do not overlap.
         ceil_mode: round H' up, not down: a last window may reach over the end.
+        return_indices: give also where in H * W each of them is (int32), which `max_unpool2d` takes.
 
     Raises: `ShapeError` when a window does not fit, or padding is more than half of it.
     """
-    return _max_pool("max_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode, 2)
+    return _max_pool("max_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 2)
 
 
 @composite
 def max_pool3d(
     x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
-    ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Pooled:  # fmt: skip
     """The largest element of each window over the last three axes; as `max_pool2d`."""
-    return _max_pool("max_pool3d", x, kernel_size, stride, padding, dilation, ceil_mode, 3)
+    return _max_pool("max_pool3d", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3)
 
 
 def _average_pool(
@@ -176,6 +209,47 @@ def avg_pool3d(
     return _average_pool(name, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3)
 
 
+# ---- norms
+def _norm_pool(
+    name: str, x: Operand, norm_type: float, kernel_size: Sizes, stride: Sizes | None, ceil_mode: bool, dimensions: int
+) -> Tensor:  # fmt: skip
+    x = lift(x)
+    count = math.prod(sizes_of(name, "kernel_size", kernel_size, dimensions, 1))
+    powers = _average_pool(name, x**norm_type, kernel_size, stride, 0, ceil_mode, True, None, dimensions)
+    total = where(powers > 0, powers, 0.0) * count
+    # The root has no derivative at 0, and where a window is all zeros none is wanted.
+    return where(total > 0, where(total > 0, total, 1.0) ** (1.0 / norm_type), 0.0)
+
+
+@composite
+def lp_pool1d(
+    x: Operand, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """The root of the sum of the powers `norm_type` of each window; as `lp_pool2d`."""
+    return _norm_pool("lp_pool1d", x, norm_type, kernel_size, stride, ceil_mode, 1)
+
+
+@composite
+def lp_pool2d(
+    x: Operand, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window over the last two axes; 0 where that sum is negative.
+
+    A last window that reaches over the end (`ceil_mode`) counts as if it were full, as in PyTorch.
+
+    Shapes: x (..., H, W) -> (..., H', W'), H' = (H - K) // stride + 1.
+    """
+    return _norm_pool("lp_pool2d", x, norm_type, kernel_size, stride, ceil_mode, 2)
+
+
+@composite
+def lp_pool3d(
+    x: Operand, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """The root of the sum of the powers `norm_type` of each window over the last three axes; as `lp_pool2d`."""
+    return _norm_pool("lp_pool3d", x, norm_type, kernel_size, stride, ceil_mode, 3)
+
+
 # ---- as many windows as asked for
 def _adaptive_sizes(name: str, x: Tensor, output_size: int | Sequence[int | None] | None, dimensions: int) -> list[int]:
     if x.ndim < dimensions + 1:
@@ -217,22 +291,26 @@ def _adaptive_average(name: str, x: Operand, output_size: int | Sequence[int | N
     return x
 
 
-def _adaptive_max(name: str, x: Operand, output_size: int | Sequence[int | None] | None, dimensions: int) -> Tensor:
+def _adaptive_max(
+    name: str, x: Operand, output_size: int | Sequence[int | None] | None, return_indices: bool, dimensions: int
+) -> Pooled:
     x = lift(x)
     counts = _adaptive_sizes(name, x, output_size, dimensions)
-    if all(extent % count == 0 for extent, count in zip(x.shape[-dimensions:], counts, strict=True)):
+    space = x.shape[-dimensions:]
+    bounds = [_bounds(extent, count) for extent, count in zip(space, counts, strict=True)]
+    if all(extent % count == 0 for extent, count in zip(space, counts, strict=True)):
         laid_out = _divided(x, counts)
     else:
-        lowest, sizes = _lowest(x.dtype), []
-        for axis, count in zip(range(-dimensions, 0), counts, strict=True):
-            begin, end, size = _bounds(x.shape[axis], count)
+        for axis, (begin, end, size) in zip(range(-dimensions, 0), bounds, strict=True):
             places = reshape(begin, (-1, 1)) + counter(size)
             beyond = reshape(places >= reshape(end, (-1, 1)), (-1, *(1,) * (-axis - 1)))
             inside = where(places < reshape(end, (-1, 1)), places, reshape(begin, (-1, 1)))
-            x = where(beyond, lowest, take(x, reshape(inside, (-1,)), axis=axis))
-            sizes.append(size)
+            x = where(beyond, _lowest(x.dtype), take(x, reshape(inside, (-1,)), axis=axis))
         laid_out = _divided(x, counts)
-    return derived(_reduced("max", laid_out.node, dimensions, ties="first"), laid_out)
+    largest = derived(_reduced("max", laid_out.node, dimensions, ties="first"), laid_out)
+    if not return_indices:
+        return largest
+    return largest, _places(laid_out.node, [begin for begin, _, _ in bounds], (1,) * dimensions, space)
 
 
 @composite
@@ -261,18 +339,24 @@ def adaptive_avg_pool3d(x: Operand, output_size: int | Sequence[int | None] | No
 
 
 @composite
-def adaptive_max_pool1d(x: Operand, output_size: int | Sequence[int | None] | None) -> Tensor:
+def adaptive_max_pool1d(
+    x: Operand, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Pooled:
     """The largest element of each of `output_size` windows along the last axis."""
-    return _adaptive_max("adaptive_max_pool1d", x, output_size, 1)
+    return _adaptive_max("adaptive_max_pool1d", x, output_size, return_indices, 1)
 
 
 @composite
-def adaptive_max_pool2d(x: Operand, output_size: int | Sequence[int | None] | None) -> Tensor:
+def adaptive_max_pool2d(
+    x: Operand, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Pooled:
     """The largest element of each of as many windows as asked for; the windows are those of `adaptive_avg_pool2d`."""
-    return _adaptive_max("adaptive_max_pool2d", x, output_size, 2)
+    return _adaptive_max("adaptive_max_pool2d", x, output_size, return_indices, 2)
 
 
 @composite
-def adaptive_max_pool3d(x: Operand, output_size: int | Sequence[int | None] | None) -> Tensor:
+def adaptive_max_pool3d(
+    x: Operand, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Pooled:
     """The largest element of each of as many windows as asked for, over the last three axes."""
-    return _adaptive_max("adaptive_max_pool3d", x, output_size, 3)
+    return _adaptive_max("adaptive_max_pool3d", x, output_size, return_indices, 3)

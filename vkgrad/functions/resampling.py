@@ -21,7 +21,7 @@ from vkgrad.functions.shapes import flip, permute_dims, reshape, swapaxes
 from vkgrad.ir.dtypes import DType
 from vkgrad.tensor import Operand, Tensor, lift
 
-__all__ = ["interpolate", "pad_edges", "pixel_shuffle", "pixel_unshuffle"]
+__all__ = ["channel_shuffle", "interpolate", "pad_edges", "pixel_shuffle", "pixel_unshuffle"]
 
 Sizes = int | Sequence[int]
 _DIMENSIONS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
@@ -210,3 +210,20 @@ def pixel_unshuffle(x: Operand, downscale_factor: int) -> Tensor:
     split = reshape(x, (*lead, channels, height // r, r, width // r, r))
     mixed = permute_dims(split, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
     return reshape(mixed, (*lead, channels * r * r, height // r, width // r))
+
+
+def channel_shuffle(x: Operand, groups: int) -> Tensor:
+    """Deal the channels of `groups` groups out in turn, the first of each, then the second of each, ...
+
+    Shapes: (B, C, ...) -> the same.
+
+    Source: Zhang et al. (2018), arXiv:1707.01083, section 3.1.
+
+    Raises: `ShapeError` when the channels do not divide.
+    """
+    x = lift(x)
+    if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
+        raise ShapeError(f"channel_shuffle: {x.shape} has no axis 1 that divides into {groups} groups")
+    batch, channels, *space = x.shape
+    dealt = swapaxes(reshape(x, (batch, groups, channels // groups, *space)), 1, 2)
+    return reshape(dealt, x.shape)

@@ -228,6 +228,32 @@ class TripletMarginLoss(_Loss):
         self.swap = swap
 
 
+class TripletMarginWithDistanceLoss(_Loss):
+    """`triplet_margin_with_distance_loss`: `TripletMarginLoss` by a distance of your own."""
+
+    function = staticmethod(margins.triplet_margin_with_distance_loss)
+    options = ("distance_function", "margin", "swap", "reduction")
+
+    def __init__(
+        self,
+        *,
+        distance_function: margins.Distance | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction)
+        self.distance_function = distance_function
+        self.margin = margin
+        self.swap = swap
+
+
+class MultiLabelMarginLoss(_Loss):
+    """`multilabel_margin_loss`: a hinge for each pair of a label and a class that is none."""
+
+    function = staticmethod(margins.multilabel_margin_loss)
+
+
 class MultiMarginLoss(_Weighted):
     """`multi_margin_loss`: a hinge for each class other than the label's."""
 

@@ -1,4 +1,4 @@
-"""Dropout, with a mask that is drawn on the device and is another one at every step."""
+"""Layers that draw in training, on the device, other numbers at every step: dropout and random slopes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,21 @@ from vkgrad.nn.module import Module
 from vkgrad.tensor import Tensor, asarray, tensor
 
 
-class Dropout(Module):
+class _Drawing(Module):
+    """Base of the layers that draw: the key that they draw with, and how often they have."""
+
+    def reseed(self) -> None:
+        """Draw other numbers from now on: the next of those that `vkgrad.manual_seed` starts."""
+        self._key = random.next_key()
+        self._count = tensor(np.zeros((), np.uint32))
+
+    def _next_key(self) -> Tensor:
+        key = random.fold_in(self._key, self._count)
+        self._count.assign(self._count + 1)
+        return key
+
+
+class Dropout(_Drawing):
     """In training, set each element to 0 with probability `p` and divide the others by 1 - p; else do nothing.
 
     The mask depends on the seed of `vkgrad.manual_seed` at construction and on how many masks this layer has drawn,
@@ -29,17 +43,10 @@ class Dropout(Module):
         self.p = p
         self.reseed()
 
-    def reseed(self) -> None:
-        """Draw other masks from now on: the next of those that `vkgrad.manual_seed` starts."""
-        self._key = random.next_key()
-        self._count = tensor(np.zeros((), np.uint32))
-
     def forward(self, x: Any) -> Tensor:
         if not self.training or self.p == 0.0:
             return asarray(x)
-        key = random.fold_in(self._key, self._count)
-        self._count.assign(self._count + 1)
-        return type(self).function(x, self.p, key=key)
+        return type(self).function(x, self.p, True, key=self._next_key())
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
@@ -70,3 +77,29 @@ class AlphaDropout(Dropout):
     """Dropout that keeps mean 0 and variance 1 behind `SELU`. Source: Klambauer et al. (2017), arXiv:1706.02515."""
 
     function = staticmethod(functional.alpha_dropout)
+
+
+class FeatureAlphaDropout(Dropout):
+    """`AlphaDropout` of whole channels of (B, C, ...)."""
+
+    function = staticmethod(functional.feature_alpha_dropout)
+
+
+class RReLU(_Drawing):
+    """x where it is positive, else x times a slope that training draws between two; evaluation takes their mean.
+
+    Source: Xu, Wang, Chen and Li (2015), arXiv:1505.00853, section 2.4.
+    """
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.reseed()
+
+    def forward(self, x: Any) -> Tensor:
+        return functional.rrelu(
+            x, self.lower, self.upper, self.training, key=self._next_key() if self.training else None
+        )
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}"

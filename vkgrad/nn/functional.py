@@ -22,6 +22,7 @@ from vkgrad.functions import (
     avg_pool2d,
     avg_pool3d,
     celu,
+    channel_shuffle,
     conv1d,
     conv2d,
     conv3d,
@@ -29,6 +30,7 @@ from vkgrad.functions import (
     conv_transpose2d,
     conv_transpose3d,
     elu,
+    fold,
     gelu,
     hardshrink,
     hardsigmoid,
@@ -37,9 +39,15 @@ from vkgrad.functions import (
     interpolate,
     leaky_relu,
     log_sigmoid,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
     max_pool1d,
     max_pool2d,
     max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
     mish,
     one_hot,
     pixel_shuffle,
@@ -56,10 +64,20 @@ from vkgrad.functions import (
     tanh,
     tanhshrink,
     threshold,
+    unfold,
 )
 from vkgrad.functions.lookup import as_index
 from vkgrad.nn.attending import scaled_dot_product_attention
-from vkgrad.nn.dropping import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d
+from vkgrad.nn.dropping import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+    gumbel_softmax,
+    rrelu,
+)
 from vkgrad.nn.likelihoods import (
     binary_cross_entropy,
     ctc_loss,
@@ -84,11 +102,15 @@ from vkgrad.nn.margins import (
     hinge_embedding_loss,
     margin_ranking_loss,
     multi_margin_loss,
+    multilabel_margin_loss,
     normalize,
     pairwise_distance,
+    pdist,
     triplet_margin_loss,
+    triplet_margin_with_distance_loss,
 )
-from vkgrad.precision import for_product, in_single
+from vkgrad.nn.normalizing import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
+from vkgrad.precision import for_product
 from vkgrad.tensor import Tensor, asarray
 
 logsigmoid = log_sigmoid  # PyTorch's name
@@ -109,6 +131,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -126,10 +149,13 @@ __all__ = [
     "elu",
     "embedding",
     "embedding_bag",
+    "feature_alpha_dropout",
+    "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
     "group_norm",
+    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
@@ -143,22 +169,31 @@ __all__ = [
     "layer_norm",
     "leaky_relu",
     "linear",
+    "local_response_norm",
     "log_sigmoid",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "margin_ranking_loss",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mse_loss",
     "multi_margin_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pdist",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
@@ -166,6 +201,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "rrelu",
     "scaled_dot_product_attention",
     "selu",
     "sigmoid",
@@ -181,6 +217,8 @@ __all__ = [
     "tanhshrink",
     "threshold",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+    "unfold",
 ]
 
 
@@ -333,89 +371,3 @@ def embedding_bag(
         return f.where(sizes > 0, most, 0.0)
     total = f.segment_sum(rows * factors, bags, count)
     return total if mode == "sum" else total / f.maximum(sizes, 1.0)
-
-
-@composite
-@in_single
-def layer_norm(
-    x: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Tensor:
-    """Bring the last axes, of extents `normalized_shape`, to mean 0 and variance 1, then scale and shift them."""
-    x = asarray(x)
-    axes = _last_axes("layer_norm", x, normalized_shape)
-    centred = x - f.mean(x, axis=axes, keepdims=True)
-    y = centred * f.rsqrt(f.mean(centred * centred, axis=axes, keepdims=True) + eps)
-    return _scaled(y, weight, bias)
-
-
-@composite
-@in_single
-def rms_norm(x: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
-    """Divide the last axes, of extents `normalized_shape`, by their root mean square, then scale them.
-
-    `eps` is added to the mean square; the smallest step from 1 in the element type if None.
-    """
-    x = asarray(x)
-    axes = _last_axes("rms_norm", x, normalized_shape)
-    floor = {"float64": 2.0**-52}.get(x.dtype.name, 2.0**-23) if eps is None else eps
-    return _scaled(x * f.rsqrt(f.mean(x * x, axis=axes, keepdims=True) + floor), weight, None)
-
-
-@composite
-@in_single
-def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Bring each group of channels of each example to mean 0 and variance 1, then scale and shift each channel.
-
-    Shapes: x (B, C, ...), weight and bias (C,) -> like x.
-
-    Raises:
-        ShapeError: C is not a multiple of `num_groups`.
-    """
-    x = asarray(x)
-    if x.ndim < 2 or x.shape[1] % num_groups:
-        raise ShapeError(f"group_norm: input {x.shape} has no axis 1 that divides into {num_groups} groups")
-    grouped = f.reshape(x, (x.shape[0], num_groups, -1))
-    y = f.reshape(layer_norm(grouped, grouped.shape[2], eps=eps), x.shape)
-    return _scaled(y, *(_per_channel(value, x.ndim) for value in (weight, bias)))
-
-
-@composite
-@in_single
-def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Bring each channel of each example to mean 0 and variance 1, then scale and shift it.
-
-    Shapes: x (B, C, ...), weight and bias (C,) -> like x.
-
-    Source: Ulyanov, Vedaldi and Lempitsky (2016), arXiv:1607.08022, equation 5.
-    """
-    x = asarray(x)
-    y = layer_norm(x, x.shape[2:], eps=eps)
-    return _scaled(y, *(_per_channel(value, x.ndim) for value in (weight, bias)))
-
-
-@composite
-@in_single
-def batch_norm(x: Any, mean: Any, variance: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Subtract each channel's mean and divide by the root of its variance, then scale and shift it.
-
-    Shapes: x (B, C, ...); mean, variance, weight and bias (C,) -> like x.
-    """
-    x = asarray(x)
-    mean, variance, weight, bias = (_per_channel(value, x.ndim) for value in (mean, variance, weight, bias))
-    return _scaled((x - mean) * f.rsqrt(variance + eps), weight, bias)
-
-
-def _scaled(y: Tensor, weight: Any, bias: Any) -> Tensor:
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias
-
-
-def _per_channel(value: Any, ndim: int) -> Any:
-    return None if value is None else f.reshape(asarray(value), (-1,) + (1,) * (ndim - 2))
-
-
-def _last_axes(name: str, x: Tensor, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
-    extents = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if x.shape[x.ndim - len(extents) :] != extents:
-        raise ShapeError(f"{name}: input {x.shape} does not end in {extents}")
-    return tuple(range(x.ndim - len(extents), x.ndim))

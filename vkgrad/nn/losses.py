@@ -83,25 +83,33 @@ def nll_loss(
 
 
 @composite
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """The squared difference.
+def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+    """The squared difference, times `weight` if there is one; "mean" then divides by the sum of the weights.
 
     Raises:
         ShapeError: the shapes differ. They are not broadcast: (B, 1) against (B,) would give a (B, B) by mistake.
     """
     x, y = pair("mse_loss", input, target)
-    return reduced("mse_loss", (x - y) * (x - y), reduction)
+    return _weighted_mean("mse_loss", (x - y) * (x - y), weight, reduction)
+
+
+def _weighted_mean(name: str, values: Tensor, weight: Any, reduction: str) -> Tensor:
+    if weight is None:
+        return reduced(name, values, reduction)
+    _, factors = pair(name, values, weight)
+    total = reduced(name, values * factors, "sum" if reduction == "mean" else reduction)
+    return total / f.sum(factors) if reduction == "mean" else total
 
 
 @composite
-def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """The absolute difference; its derivative is 0 where there is none.
+def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+    """The absolute difference; its derivative is 0 where there is none. `weight` is as for `mse_loss`.
 
     Raises:
         ShapeError: the shapes differ.
     """
     x, y = pair("l1_loss", input, target)
-    return reduced("l1_loss", f.abs(x - y), reduction)
+    return _weighted_mean("l1_loss", f.abs(x - y), weight, reduction)
 
 
 @composite
@@ -123,8 +131,8 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
 
 
 @composite
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Half the squared difference up to `delta`, and a straight line beyond.
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Tensor:
+    """Half the squared difference up to `delta`, and a straight line beyond; times `weight` if there is one.
 
     Raises:
         ShapeError: the shapes differ.
@@ -135,7 +143,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     x, y = pair("huber_loss", input, target)
     distance = f.abs(x - y)
     values = f.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
-    return reduced("huber_loss", values, reduction)
+    return reduced("huber_loss", values if weight is None else values * pair("huber_loss", x, weight)[1], reduction)
 
 
 @composite

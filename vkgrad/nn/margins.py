@@ -5,6 +5,9 @@ This module must not know modules or devices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 from vkgrad import functions as f
@@ -13,6 +16,8 @@ from vkgrad.errors import OptionError, ShapeError
 from vkgrad.nn.losses import as_floating, as_labels, pair, reduced
 from vkgrad.precision import single
 from vkgrad.tensor import Tensor, asarray
+
+Distance = Callable[..., Tensor]
 
 
 @composite
@@ -26,12 +31,33 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
 @composite
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last axis."""
-    difference = f.abs(as_floating("pairwise_distance", x1) - as_floating("pairwise_distance", x2) + eps)
+    return _norm(as_floating("pairwise_distance", x1) - as_floating("pairwise_distance", x2) + eps, p, keepdim)
+
+
+def _norm(difference: Tensor, p: float, keepdim: bool) -> Tensor:
+    size = f.abs(difference)
     if p == 1:
-        return f.sum(difference, axis=-1, keepdims=keepdim)
+        return f.sum(size, axis=-1, keepdims=keepdim)
     if p == 2:
-        return f.sqrt(f.sum(difference * difference, axis=-1, keepdims=keepdim))
-    return f.sum(difference**p, axis=-1, keepdims=keepdim) ** (1.0 / p)
+        return f.sqrt(f.sum(size * size, axis=-1, keepdims=keepdim))
+    return f.sum(size**p, axis=-1, keepdims=keepdim) ** (1.0 / p)
+
+
+@composite
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """The p-norms of the differences of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
+
+    Shapes: (N, D) -> (N * (N - 1) / 2,).
+
+    Raises:
+        ShapeError: the input is no matrix.
+    """
+    x = as_floating("pdist", input)
+    if x.ndim != 2:
+        raise ShapeError(f"pdist: takes rows (N, D), got {x.shape}")
+    pairs = list(combinations(range(x.shape[0]), 2))
+    first, second = (f.take(x, [pair[k] for pair in pairs], axis=0) for k in (0, 1))
+    return _norm(first - second, p, False)
 
 
 @composite
@@ -110,10 +136,35 @@ def triplet_margin_loss(
     """
     a, near = pair("triplet_margin_loss", anchor, positive)
     _, far = pair("triplet_margin_loss", a, negative)
-    away = pairwise_distance(a, far, p, eps)
+    distance = partial(pairwise_distance, p=p, eps=eps)
+    return _of_triplets("triplet_margin_loss", a, near, far, distance, margin, swap, reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    *,
+    distance_function: Distance | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """`triplet_margin_loss` by a distance of your own: a function of two tensors (`pairwise_distance` if None)."""
+    if not margin > 0:
+        raise OptionError(f"triplet_margin_with_distance_loss: margin must be positive, got {margin}")
+    tensors = asarray(anchor), asarray(positive), asarray(negative)
+    distance = pairwise_distance if distance_function is None else distance_function
+    return _of_triplets("triplet_margin_with_distance_loss", *tensors, distance, margin, swap, reduction)
+
+
+def _of_triplets(
+    name: str, a: Tensor, near: Tensor, far: Tensor, distance: Distance, margin: float, swap: bool, reduction: str
+) -> Tensor:
+    away = distance(a, far)
     if swap:
-        away = f.minimum(away, pairwise_distance(near, far, p, eps))
-    return reduced("triplet_margin_loss", f.relu(margin + pairwise_distance(a, near, p, eps) - away), reduction)
+        away = f.minimum(away, distance(near, far))
+    return reduced(name, f.relu(margin + distance(a, near) - away), reduction)
 
 
 @composite
@@ -141,3 +192,27 @@ def multi_margin_loss(
     if weight is not None:
         values = values * f.sum(f.where(is_label, single(asarray(weight)), 0.0), axis=-1)
     return reduced("multi_margin_loss", values, reduction)
+
+
+@composite
+def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """The sum over labels and over classes that are none of max(0, 1 - score of the label + score of the other) / C.
+
+    Shapes: input (B, C) or (C,), target like it: an example's labels, then -1.
+
+    Raises:
+        ShapeError: the shapes differ, or a label above C-1 in a NumPy array or list.
+    """
+    x = as_floating("multilabel_margin_loss", input)
+    classes = x.shape[-1]
+    labels = as_labels("multilabel_margin_loss", target, classes, -1)
+    if labels.shape != x.shape:
+        raise ShapeError(f"multilabel_margin_loss: input {x.shape} needs as many labels, got {labels.shape}")
+    counts = f.cumprod((labels >= 0).astype(x.dtype), axis=-1)  # those before the first -1
+    is_label = (f.expand_dims(labels, axis=-1) == f.arange(classes, dtype=labels.dtype)) & (
+        f.expand_dims(counts, axis=-1) > 0
+    )
+    others = f.expand_dims(f.logical_not(f.any(is_label, axis=-2)), axis=-2)
+    own = f.sum(f.where(is_label, f.expand_dims(x, axis=-2), 0.0), axis=-1, keepdims=True)
+    hinge = f.relu(1.0 - own + f.expand_dims(x, axis=-2)) * others * f.expand_dims(counts, axis=-1)
+    return reduced("multilabel_margin_loss", f.sum(hinge, axis=(-2, -1)) / classes, reduction)

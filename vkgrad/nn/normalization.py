@@ -11,8 +11,8 @@ from vkgrad import functions as f
 from vkgrad.errors import ShapeError
 from vkgrad.history import no_grad
 from vkgrad.nn import init
-from vkgrad.nn.functional import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from vkgrad.nn.module import Module, parameter
+from vkgrad.nn.normalizing import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
 from vkgrad.tensor import Tensor, asarray, tensor
 
 
@@ -83,7 +83,14 @@ class GroupNorm(Module):
     """
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = None
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         if num_channels % num_groups:
             raise ShapeError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} equal groups")
@@ -91,13 +98,34 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.weight = parameter(init.ones((num_channels,), dtype)) if affine else None
-        self.bias = parameter(init.zeros((num_channels,), dtype)) if affine else None
+        self.bias = parameter(init.zeros((num_channels,), dtype)) if affine and bias else None
 
     def forward(self, x: Any) -> Tensor:
         return group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+
+
+class LocalResponseNorm(Module):
+    """Divide by a power of the mean square of `size` neighbouring channels: x / (k + alpha * mean) ** beta.
+
+    Shapes: (B, C, ...) -> the same.
+
+    Source: Krizhevsky, Sutskever and Hinton (2012), ImageNet classification, section 3.3.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, x: Any) -> Tensor:
+        return local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class _BatchNorm(Module):
@@ -110,7 +138,6 @@ class _BatchNorm(Module):
     """
 
     ranks: tuple[int, ...]
-    counts_batches = True
 
     def __init__(
         self,
@@ -120,12 +147,14 @@ class _BatchNorm(Module):
         affine: bool = True,
         track_running_stats: bool = True,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         self.num_features = num_features
         self.eps = eps
         self.momentum = momentum
         self.weight = parameter(init.ones((num_features,), dtype)) if affine else None
-        self.bias = parameter(init.zeros((num_features,), dtype)) if affine else None
+        self.bias = parameter(init.zeros((num_features,), dtype)) if affine and bias else None
         self.running_mean = init.zeros((num_features,), dtype) if track_running_stats else None
         self.running_var = init.ones((num_features,), dtype) if track_running_stats else None
         self.num_batches_tracked = tensor(np.zeros((), np.int32)) if track_running_stats else None
@@ -136,26 +165,28 @@ class _BatchNorm(Module):
             raise ShapeError(
                 f"{type(self).__name__}: needs (B, {self.num_features}, ...) with {self.ranks} axes, got {x.shape}"
             )
-        if not self.training and self.running_mean is not None:
-            return batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
-        axes = (0, *range(2, x.ndim))
-        mean, variance = f.mean(x, axis=axes), f.var(x, axis=axes)
-        if self.training and self.running_mean is not None:
-            self._track(mean, variance, x.size // self.num_features)
-        return batch_norm(x, mean, variance, self.weight, self.bias, self.eps)
-
-    def _track(self, mean: Tensor, variance: Tensor, count: int) -> None:
-        if count < 2:
+        learns = self.training and self.running_mean is not None
+        if learns and x.size == self.num_features:
             raise ShapeError(f"{type(self).__name__}: needs more than one element per channel in training")
-        assert self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None
+        return batch_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            training=self.training or self.running_mean is None,
+            momentum=self._next_momentum() if learns else 0.0,
+            eps=self.eps,
+        )
+
+    def _next_momentum(self) -> Any:
+        """Count a batch, and say how much of it the running statistics take."""
+        assert self.num_batches_tracked is not None and self.running_mean is not None
         with no_grad():
-            unbiased = variance.detach() * (count / (count - 1))
-            if self.counts_batches:
-                self.num_batches_tracked.assign(self.num_batches_tracked + 1)
-            # Without a momentum it is the mean over all batches so far.
-            new = self.momentum if self.momentum is not None else 1.0 / self.num_batches_tracked.astype(mean.dtype)
-            self.running_mean.assign((1 - new) * self.running_mean + new * mean.detach())
-            self.running_var.assign((1 - new) * self.running_var + new * unbiased)
+            self.num_batches_tracked.assign(self.num_batches_tracked + 1)
+            if self.momentum is not None:
+                return self.momentum
+            return 1.0 / self.num_batches_tracked.astype(self.running_mean.dtype)
 
     def reset_running_stats(self) -> None:
         """Forget what was learnt: mean 0, variance 1, no batch."""
@@ -192,8 +223,6 @@ class _InstanceNorm(_BatchNorm):
     Source: Ulyanov, Vedaldi and Lempitsky (2016), arXiv:1607.08022, equation 5.
     """
 
-    counts_batches = False  # as PyTorch, whose counter stays at 0 here
-
     def __init__(
         self,
         num_features: int,
@@ -202,8 +231,10 @@ class _InstanceNorm(_BatchNorm):
         affine: bool = False,
         track_running_stats: bool = False,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias=bias)
 
     def forward(self, x: Any) -> Tensor:
         x = asarray(x)
@@ -213,13 +244,16 @@ class _InstanceNorm(_BatchNorm):
             raise ShapeError(
                 f"{type(self).__name__}: needs (B, {self.num_features}, ...) with {self.ranks} axes, got {x.shape}"
             )
-        if self.running_mean is not None:
-            if not self.training:
-                return batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
-            space = tuple(range(2, x.ndim))
-            means, variances = f.mean(x, axis=space), f.var(x, axis=space)
-            self._track(f.mean(means, axis=0), f.mean(variances, axis=0), x.size // (x.shape[0] * x.shape[1]))
-        return instance_norm(x, self.weight, self.bias, self.eps)
+        return instance_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            use_input_stats=self.training or self.running_mean is None,
+            momentum=self.momentum,
+            eps=self.eps,
+        )
 
 
 class InstanceNorm1d(_InstanceNorm):

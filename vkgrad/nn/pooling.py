@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from vkgrad import functions as f
+from vkgrad.functions.pooling import Pooled
 from vkgrad.nn.module import Module
 from vkgrad.tensor import Tensor
 
@@ -24,6 +26,7 @@ class _MaxPool(Module):
         stride: how far apart windows are; as far as they are large if None.
         padding: how many places, which never are the largest, surround the input.
         dilation: how far apart the elements of a window are.
+        return_indices: give also where each of them is, for `MaxUnpool`.
         ceil_mode: round the number of windows up: a last one may reach over the end.
     """
 
@@ -35,16 +38,19 @@ class _MaxPool(Module):
         stride: Extents | None = None,
         padding: Extents = 0,
         dilation: Extents = 1,
+        return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
         self.padding = padding
         self.dilation = dilation
+        self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, x: Any) -> Tensor:
-        return type(self).function(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+    def forward(self, x: Any) -> Pooled:
+        options = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
+        return type(self).function(x, *options)
 
     def extra_repr(self) -> str:
         said = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}"
@@ -64,6 +70,84 @@ class MaxPool2d(_MaxPool):
 class MaxPool3d(_MaxPool):
     __doc__ = _described("", _MaxPool, "Shapes: (B, C, D, H, W) or without B -> with as many D, H, W as windows.")
     function = staticmethod(f.max_pool3d)
+
+
+class _MaxUnpool(Module):
+    """Elements at the places that `MaxPool` with `return_indices` has found them at, and 0 elsewhere.
+
+    Args:
+        kernel_size, stride, padding: those of the pooling.
+    """
+
+    function: ClassVar[Any]
+
+    def __init__(self, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0) -> None:
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+
+    def forward(self, x: Any, indices: Any, output_size: Sequence[int] | None = None) -> Tensor:
+        return type(self).function(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    __doc__ = _described("", _MaxUnpool, "Shapes: (B, C, T') or (C, T'), twice -> (..., T) or the `output_size`.")
+    function = staticmethod(f.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    __doc__ = _described("", _MaxUnpool, "Shapes: (B, C, H', W') or (C, H', W'), twice -> (..., H, W).")
+    function = staticmethod(f.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    __doc__ = _described("", _MaxUnpool, "Shapes: (B, C, D', H', W') or without B, twice -> (..., D, H, W).")
+    function = staticmethod(f.max_unpool3d)
+
+
+class _NormPool(Module):
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window.
+
+    Args:
+        norm_type: the power; 1 gives sums, and a large one the largest element.
+        kernel_size: the extent of the window.
+        stride: how far apart windows are; as far as they are large if None.
+        ceil_mode: round the number of windows up; a last one that reaches over the end counts as if it were full.
+    """
+
+    function: ClassVar[Any]
+
+    def __init__(
+        self, norm_type: float, kernel_size: Extents, stride: Extents | None = None, ceil_mode: bool = False
+    ) -> None:
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, x: Any) -> Tensor:
+        return type(self).function(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}"
+
+
+class LPPool1d(_NormPool):
+    __doc__ = _described("", _NormPool, "Shapes: (B, C, T) or (C, T) -> the same with as many T as windows.")
+    function = staticmethod(f.lp_pool1d)
+
+
+class LPPool2d(_NormPool):
+    __doc__ = _described("", _NormPool, "Shapes: (B, C, H, W) or (C, H, W) -> with as many H and W as windows.")
+    function = staticmethod(f.lp_pool2d)
+
+
+class LPPool3d(_NormPool):
+    __doc__ = _described("", _NormPool, "Shapes: (B, C, D, H, W) or without B -> with as many D, H, W as windows.")
+    function = staticmethod(f.lp_pool3d)
 
 
 class AvgPool1d(Module):
@@ -150,7 +234,7 @@ class _Adaptive(Module):
     def __init__(self, output_size: Outputs) -> None:
         self.output_size = output_size
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: Any) -> Pooled:
         return type(self).function(x, self.output_size)
 
     def extra_repr(self) -> str:
@@ -172,16 +256,27 @@ class AdaptiveAvgPool3d(_Adaptive):
     function = staticmethod(f.adaptive_avg_pool3d)
 
 
-class AdaptiveMaxPool1d(_Adaptive):
-    __doc__ = _described("The largest. ", _Adaptive, "Shapes: (B, C, T) or (C, T) -> (..., output_size).")
+class _AdaptiveMax(_Adaptive):
+    __doc__ = f"{_Adaptive.__doc__}    return_indices: give also where each of them is.\n    "
+
+    def __init__(self, output_size: Outputs, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, x: Any) -> Pooled:
+        return type(self).function(x, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
+    __doc__ = _described("The largest. ", _AdaptiveMax, "Shapes: (B, C, T) or (C, T) -> (..., output_size).")
     function = staticmethod(f.adaptive_max_pool1d)
 
 
-class AdaptiveMaxPool2d(_Adaptive):
-    __doc__ = _described("The largest. ", _Adaptive, "Shapes: (B, C, H, W) or (C, H, W) -> (..., *output_size).")
+class AdaptiveMaxPool2d(_AdaptiveMax):
+    __doc__ = _described("The largest. ", _AdaptiveMax, "Shapes: (B, C, H, W) or (C, H, W) -> (..., *output_size).")
     function = staticmethod(f.adaptive_max_pool2d)
 
 
-class AdaptiveMaxPool3d(_Adaptive):
-    __doc__ = _described("The largest. ", _Adaptive, "Shapes: (B, C, D, H, W) or without B.")
+class AdaptiveMaxPool3d(_AdaptiveMax):
+    __doc__ = _described("The largest. ", _AdaptiveMax, "Shapes: (B, C, D, H, W) or without B.")
     function = staticmethod(f.adaptive_max_pool3d)

@@ -210,6 +210,69 @@ class PixelUnshuffle(Module):
         return f.pixel_unshuffle(x, self.downscale_factor)
 
 
+class ChannelShuffle(Module):
+    """Deal the channels of `groups` groups out in turn. Shapes: (B, C, ...) -> the same.
+
+    Source: Zhang et al. (2018), arXiv:1707.01083, section 3.1.
+    """
+
+    def __init__(self, groups: int) -> None:
+        self.groups = groups
+
+    def forward(self, x: Any) -> Tensor:
+        return f.channel_shuffle(x, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"
+
+
+class _Windows(Module):
+    """Base of `Unfold` and `Fold`: the windows of an image."""
+
+    def __init__(self, kernel_size: Widths, dilation: Widths = 1, padding: Widths = 0, stride: Widths = 1) -> None:
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def _options(self) -> tuple[Widths, ...]:
+        return self.kernel_size, self.dilation, self.padding, self.stride
+
+    def extra_repr(self) -> str:
+        return "kernel_size={}, dilation={}, padding={}, stride={}".format(*self._options())
+
+
+class Unfold(_Windows):
+    """The windows of images as columns. Shapes: (B, C, H, W) -> (B, C * KH * KW, windows)."""
+
+    def forward(self, x: Any) -> Tensor:
+        return f.unfold(x, *self._options())
+
+
+class Fold(_Windows):
+    """Columns put back to the windows that they are; where these overlap, they add up.
+
+    Shapes: (B, C * KH * KW, windows) -> (B, C, *output_size).
+    """
+
+    def __init__(
+        self,
+        output_size: Widths,
+        kernel_size: Widths,
+        dilation: Widths = 1,
+        padding: Widths = 0,
+        stride: Widths = 1,
+    ) -> None:
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, x: Any) -> Tensor:
+        return f.fold(x, self.output_size, *self._options())
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}, {super().extra_repr()}"
+
+
 class Upsample(Module):
     """Resize the spatial axes: `interpolate` with these arguments. Shapes: (B, C, ...) -> (B, C, *size)."""
 

@@ -271,7 +271,7 @@ def _softmax(x: Any, a: Attributes) -> Tensor:
 def _batch_norm(x: Any, a: Attributes) -> Tensor:
     if a.get("training_mode", 0):
         raise a.refuse("training mode; export it in evaluation")
-    return nnf.batch_norm(x[0], x[3], x[4], x[1], x[2], a.get("epsilon", 1e-5))
+    return nnf.batch_norm(x[0], x[3], x[4], x[1], x[2], eps=a.get("epsilon", 1e-5))
 
 
 @operator("LayerNormalization")
@@ -286,7 +286,7 @@ def _layer_norm(x: Any, a: Attributes) -> Any:
 
 @operator("InstanceNormalization")
 def _instance_norm(x: Any, a: Attributes) -> Tensor:
-    return nnf.instance_norm(x[0], x[1], x[2], a.get("epsilon", 1e-5))
+    return nnf.instance_norm(x[0], weight=x[1], bias=x[2], eps=a.get("epsilon", 1e-5))
 
 
 @operator("GroupNormalization")
