@@ -24,7 +24,7 @@ LAYERS = (
         "tensor", "composites", "tree", "history", "conversion", "precision", "indexing", "updates", "functions",
         "functional", "mapping", "checkpointing", "custom_kernels", "custom_rules", "fft", "random", "linalg",
         "tracing", "arguments", "holding", "step", "jit", "execution", "testing",
-        "placement", "draws", "array_api", "einops_backend",
+        "placement", "draws", "array_api", "einops_backend", "distributions", "inference",
     ),
     ("nn", "optim", "data", "metrics", "serialization", "resuming", "fitting"),
     ("sklearn", "viz", "profile", "reporting", "bench", "cli", "onnx", "__init__", "__main__"),

@@ -61,7 +61,7 @@ from vkgrad.tensor import Tensor, asarray, eval, from_dlpack, tensor
 bool = bool_  # the array API standard's name
 
 if TYPE_CHECKING:
-    from vkgrad import data, fft, linalg, metrics, onnx, sklearn, testing, viz
+    from vkgrad import data, distributions, fft, linalg, metrics, onnx, sklearn, testing, viz
     from vkgrad.fitting import EarlyStopping, TensorBoard, fit
     from vkgrad.reporting import report
     from vkgrad.resuming import load_checkpoint, save_checkpoint
@@ -71,6 +71,7 @@ else:
     # What many programs do without, and where it is: imported at its first use.
     _LATER = {
         "data": "data",
+        "distributions": "distributions",
         "fft": "fft",
         "linalg": "linalg",
         "metrics": "metrics",

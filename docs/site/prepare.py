@@ -28,6 +28,7 @@ SPACES = {
     "optim": "optimisers and schedules",
     "data": "data sets and loaders",
     "random": "random numbers and distributions",
+    "distributions": "densities and samples of probability distributions",
     "linalg": "linear algebra",
     "fft": "Fourier transforms",
     "metrics": "how well it does",
