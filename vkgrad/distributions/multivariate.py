@@ -43,8 +43,8 @@ class MultivariateNormal(Distribution):
     Example:
         >>> import vkgrad as vg
         >>> plane = vg.distributions.MultivariateNormal(vg.zeros(2), vg.eye(2))
-        >>> plane.log_prob(vg.zeros(2)).item()  # -log(2 pi)
-        -1.8378770351409912
+        >>> round(plane.log_prob(vg.zeros(2)).item(), 4)  # -log(2 pi)
+        -1.8379
     """
 
     arg_constraints: ClassVar = {"loc": real_vector, "scale_tril": lower_cholesky}
