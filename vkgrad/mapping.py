@@ -14,9 +14,11 @@ from typing import Any
 
 from vkgrad import engine, history, tree
 from vkgrad.batching import batch
-from vkgrad.errors import ShapeError
+from vkgrad.draws.keys import RANDOMNESS, drawing_for
+from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functional import standing_in
 from vkgrad.ir import build as b
+from vkgrad.ir.dtypes import int32
 from vkgrad.ir.node import Node
 from vkgrad.ops.sources import leaf
 from vkgrad.ops.views import permute
@@ -25,13 +27,23 @@ from vkgrad.tensor import Tensor, is_operand, lift
 Axes = Any  # None, an integer, or a nesting of them that fits a part of the arguments' nesting
 
 
-def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None) -> Callable:
+def vmap(
+    f: Callable[..., Any],
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+    randomness: str = "error",
+) -> Callable:
     """A function that applies f to each slice of its arguments along `in_axes`, and joins the results along `out_axes`.
 
     `in_axes` and `out_axes` are one axis for all, or a nesting of axes that need not go all the way down; None in
     `in_axes` stands for an argument that all calls share. `in_axes` is a tuple with an entry per positional argument
     where they differ; keyword arguments are mapped over their first axis. `axis_size` is needed only where nothing
     else says how many slices there are. A module whose axis is not None is one with stacked parameters.
+
+    `randomness` says what dropout in training, and what else draws without being given a key, does inside f: "different"
+    draws other numbers for each slice, "same" the same for all, and "error" raises `OptionError`. Keys that are given
+    do what they say: map over `random.split(key, n)`, or share one.
 
     Raises: `ShapeError` when the mapped extents differ or an axis is not there. Values of mapped tensors cannot be
     read inside f (`VkgradError`): use `where` instead of `if`.
@@ -44,6 +56,9 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, axis_size
         >>> per_example(0.0, vg.tensor([1.0, 2.0])).tolist()
         [1.0, 2.0]
     """  # noqa: E501  an example is a line
+
+    if randomness not in RANDOMNESS:
+        raise OptionError(f"vmap: randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}")
 
     @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -72,6 +87,9 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, axis_size
                     given.append(Tensor(one, keeps_history=rows.dtype.kind == "f"))
             size = _common(extents)
             until_called.enter_context(history.traced(whole))
+            number = Tensor(leaf((), int32))
+            whole[number.node] = b.build("iota", extent=size)
+            until_called.enter_context(drawing_for(randomness, number))
             remaining = iter(given)
             call = tree.replace(lambda _: next(remaining), args), tree.replace(lambda _: next(remaining), kwargs)
             output = f(*call[0], **call[1])

@@ -9,14 +9,16 @@ Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from vkgrad import engine
 from vkgrad import functions as f
-from vkgrad.errors import DTypeError
+from vkgrad.errors import DTypeError, OptionError
 from vkgrad.functions.creation import as_shape, counter
 from vkgrad.ir.dtypes import DType, float32, float64, uint32
 from vkgrad.tensor import Operand, Tensor, apply, lift, tensor
@@ -25,7 +27,11 @@ __all__ = ["bits", "fold_in", "generator_state", "key", "manual_seed", "next_key
 
 # The second word of the counter says what the numbers are for, so that splitting a key and drawing with it never
 # encrypt the same block.
-_DRAW, _SPLIT, _FOLD = 0, 1, 2
+_DRAW, _SPLIT, _FOLD, _EXAMPLE = 0, 1, 2, 3
+
+RANDOMNESS = ("error", "different", "same")
+# The functions of one example that are running, outermost first: what `randomness` says, and the example's number.
+_examples: ContextVar[tuple[tuple[str, Tensor], ...]] = ContextVar("vkgrad_examples", default=())
 
 
 def key(seed: int) -> Tensor:
@@ -89,6 +95,33 @@ def positive_fraction(key: Tensor, shape: int | Sequence[int], dtype: DType = fl
     return f.maximum(fraction(key, shape, dtype), 2.0**-25 if dtype is float32 else 2.0**-54)
 
 
+# ---- what a sequence of keys hands out where vmap runs a function for many examples at once
+@contextmanager
+def drawing_for(randomness: str, example: Tensor) -> Iterator[None]:
+    """While a function of one example runs, its keys that come from no argument are as `randomness` says."""
+    token = _examples.set((*_examples.get(), (randomness, example)))
+    try:
+        yield
+    finally:
+        _examples.reset(token)
+
+
+def of_example(key: Tensor) -> Tensor:
+    """A key that a sequence or a layer hands out, as the example that a function is running for has it.
+
+    Raises: `OptionError` inside `vmap(randomness="error")`.
+    """
+    for randomness, example in _examples.get():
+        if randomness == "error":
+            raise OptionError(
+                "vmap: the function draws random numbers from a sequence of keys (dropout, or no key given): say "
+                'randomness="different" for others in each example, or "same"; or call model.eval(), or map over keys'
+            )
+        if randomness == "different":
+            key = _block(key, example.astype(uint32), _EXAMPLE)
+    return key
+
+
 # ---- the generator that nn draws its initial weights from
 _seed: Tensor | None = None
 _drawn: Tensor | None = None
@@ -132,4 +165,4 @@ def next_key() -> Tensor:
     # The count is a tensor, not a Python number: a recorded step that draws keys counts on when it is replayed.
     found = fold_in(_seed, _drawn)
     _drawn.assign(_drawn + 1)
-    return found
+    return of_example(found)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vkgrad import random
+from vkgrad.draws.keys import of_example
 from vkgrad.errors import OptionError
 from vkgrad.nn import functional
 from vkgrad.nn.module import Module
@@ -22,7 +23,7 @@ class _Drawing(Module):
         self._count = tensor(np.zeros((), np.uint32))
 
     def _next_key(self) -> Tensor:
-        key = random.fold_in(self._key, self._count)
+        key = of_example(random.fold_in(self._key, self._count))
         self._count.assign(self._count + 1)
         return key
 
