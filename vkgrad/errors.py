@@ -28,6 +28,10 @@ class DTypeError(VkgradError, TypeError):
     """An element type that an operation or a device does not take."""
 
 
+class NotBuiltError(VkgradError, ImportError):
+    """The compiled part of vkgrad is not there: what was imported is its source, in a folder where it was not built."""
+
+
 class UnsupportedError(VkgradError, NotImplementedError):
     """An operation with no kernel on the chosen device, refused because the host policy is `raise`."""
 

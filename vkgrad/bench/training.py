@@ -10,7 +10,6 @@ from vkgrad import engine, nn, optim
 from vkgrad.bench import cases, guards, results
 from vkgrad.bench.contender import Contender
 from vkgrad.counters import counting
-from vkgrad.data import pin_memory
 from vkgrad.execution import synchronize
 from vkgrad.functional import value_and_grad
 from vkgrad.jit import jit
@@ -135,6 +134,8 @@ class VkgradJit(VkgradContender):
     def __init__(self, case: cases.Case, data: cases.Data) -> None:
         super().__init__(case, data)
         self.fed_step = jit(self.training.step)
+        from vkgrad.data import pin_memory  # here, so that the command line opens where vkgrad is not built
+
         self.batches = [(pin_memory(images), pin_memory(labels)) for images, labels in self.batches]
         # The resident batch is a tensor from outside, read in place: as an argument it would be copied at each call.
         self.resident_step = jit(lambda: self.training.step(self.images, self.labels))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import importlib.util
 import os
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from vkgrad.cli.probes import PROBES, wrong_answers
 from vkgrad.codegen import cache, compilers, render
 from vkgrad.codegen.rows import ROWS
 from vkgrad.config import LOADER_VARIABLE, SWITCHES, config, unknown_variables
-from vkgrad.errors import UnsupportedError, VkgradError
+from vkgrad.errors import NotBuiltError, UnsupportedError, VkgradError
 from vkgrad.sizes import in_words
 
 INSTALL_DRIVER = "apt-get install libvulkan1 mesa-vulkan-drivers"
@@ -99,6 +100,8 @@ def switches() -> Iterator[Finding]:
 def native_runtime() -> Iterator[Finding]:
     try:
         from vkgrad.runtime import _native
+    except NotBuiltError as error:
+        yield broken(str(error), "cd to another folder, or script/bootstrap there")
     except ImportError as error:
         yield without_vulkan(f"the compiled part of vkgrad does not load: {error}", REINSTALL)
     else:
@@ -106,6 +109,9 @@ def native_runtime() -> Iterator[Finding]:
 
 
 def drivers() -> Iterator[Finding]:
+    if importlib.util.find_spec("vkgrad.runtime._native") is None:
+        yield warning("not tried: the compiled part of vkgrad lists them")
+        return
     listed, none_because = info.vulkan_devices()
     if not listed:
         diverted = [name for name in DRIVER_VARIABLES if os.environ.get(name)]
