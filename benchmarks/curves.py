@@ -109,8 +109,8 @@ def sentence(lines: Iterable[Line]) -> str:
     found: dict[str, list[str]] = {}
     for run in newest(lines):
         if run.is_ours:
-            shown = f"{run.last['accuracy']:.3f} on {run.last['device']}"
-            found.setdefault(run.name, []).append(shown + ("" if run.is_met else f" (the goal of {run.goal:g} is missed)"))
+            missed = "" if run.is_met else f" (the goal of {run.goal:g} is missed)"
+            found.setdefault(run.name, []).append(f"{run.last['accuracy']:.3f} on {run.last['device']}{missed}")
     if not found:
         return "No training has been recorded yet."
     parts = "; ".join(f"{name} {', '.join(reached)}" for name, reached in found.items())

@@ -160,7 +160,7 @@ class Augmentation:
 
 
 def loader(train: vg.data.Split, recipe: Recipe, seed: int, as_numpy: bool) -> vg.data.DataLoader:
-    """The batches of training. Bytes are handed out: what is a quarter of floats to move, the device makes floats of."""
+    """The batches of training, as bytes: a quarter of what floats are to move. The device makes floats of them."""
     return vg.data.DataLoader(
         train.images, train.labels, batch_size=recipe.batch, seed=seed, drop_last=True, as_numpy=as_numpy,
         transform=Augmentation(seed) if recipe.augment else None,
@@ -214,9 +214,10 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
 
 def recipe_of(chosen: argparse.Namespace) -> Recipe:
     given = {name: getattr(chosen, name) for name in ("epochs", "batch", "lr", "width", "goal")}
+    changed = {name: value for name, value in given.items() if value}
     if chosen.augment:
-        given["augment"] = chosen.augment == "yes"
-    return replace(RECIPES[chosen.model], **{name: value for name, value in given.items() if value or name == "augment"})
+        changed["augment"] = chosen.augment == "yes"
+    return replace(RECIPES[chosen.model], **changed)
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -230,7 +231,7 @@ def main(given: Sequence[str] | None = None) -> int:
         kept = len(train) - chosen.held_out
         train, test = train.first(kept), vg.data.Split(train.images[kept:], train.labels[kept:])
     steps = recipe.epochs * (len(train) // recipe.batch)
-    run = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    run = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     conditions = {
         "benchmark": "fashion", "arm": "epoch", "run": run, "model": chosen.model,
         "shape": [recipe.batch, *train.images.shape[1:]], "dtype": "float32", "seed": chosen.seed,
@@ -240,7 +241,8 @@ def main(given: Sequence[str] | None = None) -> int:
     commit = results.commit()
 
     def train_with(trainer: Trainer, count: int) -> dict[str, Any]:
-        print(f"{chosen.model}: {trainer.contender} on {trainer.device}, {len(train):,} images, {len(test):,} to test on")
+        sizes = f"{len(train):,} images, {len(test):,} to test on"
+        print(f"{chosen.model}: {trainer.contender} on {trainer.device}, {sizes}", flush=True)
         batches = loader(train, recipe, chosen.seed, as_numpy=trainer is not ours)
         last: dict[str, Any] = {}
         for last in epochs(trainer, batches, test, count):

@@ -1,4 +1,4 @@
-"""The networks of `benchmarks.fashion` in PyTorch, eager: trained with the same weights, batches, optimiser and rates."""
+"""The networks of `benchmarks.fashion` in PyTorch, eager: the same weights, batches, optimiser and rates."""
 
 from __future__ import annotations
 
@@ -71,12 +71,11 @@ class Torch:
         self.model = network(name, recipe.width)
         self.model.load_state_dict({key: torch.from_numpy(value.copy()) for key, value in initial.items()})
         self.model.to(self.place)
-        self.optimizer = getattr(torch.optim, recipe.optimizer)(
-            self.model.parameters(), lr=recipe.lr, **recipe.options
-        )
+        self.optimizer = getattr(torch.optim, recipe.optimizer)(self.model.parameters(), lr=recipe.lr, **recipe.options)
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(
             self.optimizer, recipe.lr, total_steps=steps, cycle_momentum=False
         )
+        self.dtype = torch.float32
         self.losses: list[torch.Tensor] = []
 
     def _on_device(self, array: Array) -> torch.Tensor:
@@ -86,7 +85,7 @@ class Torch:
     def _input(self, images: Array) -> torch.Tensor:
         from benchmarks.fashion import DEVIATION, MEAN
 
-        return ((self._on_device(images).to(torch.float32) - MEAN) / DEVIATION)[:, None]
+        return ((self._on_device(images).to(self.dtype) - MEAN) / DEVIATION)[:, None]
 
     def step(self, images: Array, labels: Array) -> None:
         self.optimizer.zero_grad(set_to_none=True)

@@ -1,4 +1,4 @@
-"""The tables of races and goals in README.md and docs/benchmarks.md, made from `bench_results/`.
+"""The tables of races, goals and trainings in README.md and docs/benchmarks.md, made from `bench_results/`.
 
     python -m benchmarks.tables                                        # print them
     python -m benchmarks.tables --write README.md docs/benchmarks.md   # between the pages' marks
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import goals
+from benchmarks import curves, goals
 from vkgrad.bench.contender import ARMS
 from vkgrad.bench.results import digits
 
@@ -172,6 +172,8 @@ PARTS: dict[str, Callable[[list[Line]], str]] = {
     "races": lambda lines: short(newest(lines)),
     "arms": lambda lines: full(newest(lines)),
     "goals": goals.table,
+    "trained": curves.sentence,
+    "trainings": curves.table,
 }
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vkgrad.data import fashion_mnist, write_idx
+from tests.stripes import write_stripes
+from vkgrad.data import fashion_mnist
 from vkgrad.errors import DataNotFoundError
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -71,16 +72,7 @@ def test_every_example_is_run_here() -> None:
 
 @pytest.fixture
 def stripes(tmp_path: Path) -> Path:
-    """A data set in the four files of MNIST: class k is a stripe at row 2 k + 4, in noise."""
-    generator = np.random.Generator(np.random.Philox(3))
-    for part, count in (("train", 640), ("t10k", 500)):
-        labels = np.arange(count, dtype=np.uint8) % 10
-        images = generator.integers(0, 100, (count, 28, 28)).astype(np.uint8)
-        for k in range(3):
-            images[np.arange(count), 2 * labels.astype(int) + 4 + k] += 150
-        write_idx(tmp_path / f"{part}-images-idx3-ubyte.gz", images)
-        write_idx(tmp_path / f"{part}-labels-idx1-ubyte.gz", labels)
-    return tmp_path
+    return write_stripes(tmp_path)
 
 
 def test_lenet_trains_and_shows_what_it_did(stripes: Path, tmp_path: Path) -> None:

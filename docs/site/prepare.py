@@ -103,6 +103,8 @@ def pages(folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         text = LINK.sub(partial(_inside, path), path.read_text())
         target.write_text(text.replace("](decisions)", "](decisions/index.md)"))
+    for picture in DOCS.glob("*.png"):
+        shutil.copy(picture, folder)
     numbers = sorted(path.stem for path in (DOCS / "decisions").glob("*.md"))
     (folder / "decisions" / "index.md").write_text(
         "# Decisions\n\nWhy it is like this, and what would change it.\n\n```{toctree}\n"
