@@ -498,7 +498,7 @@ COOPERATIVE: tuple[tuple[int, int, int, int, int, int], ...] = (
 
 def explored() -> list[Any]:
     """Rows of `contract_shared`, `contract_vector` and `contract_cooperative` over the lists above."""
-    from vkgrad.codegen.rows import cooperative_row, shared_row, vector_row
+    from vkgrad.codegen.rows.staged import cooperative_row, shared_row, vector_row
 
     rows = []
     for (bm, bn, bk, tm, tn, slices), more in TILES:

@@ -145,7 +145,7 @@ print(vg.plan(widest_gap(vg.exp(rows)) * 2))
 #
 # A faster way to compute kernels that exist is a row of a table: when it applies, a template, its parameters, and the
 # measurement that justified it. Here is the plain row with workgroups of 32, rendered and compiled for one kernel. In
-# the table, `vkgrad/codegen/rows.py`, the first row that applies is taken, and the tests compare each with the others
+# the table, `vkgrad/codegen/rows`, the first row that applies is taken, and the tests compare each with the others
 # ([how](../adding-a-template.md)).
 
 # %%

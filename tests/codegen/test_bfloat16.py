@@ -8,7 +8,8 @@ from tests.codegen.spirv_validation import validate
 from vkgrad.codegen.bfloat16 import MARK, with_bfloat16
 from vkgrad.codegen.compilers import compile_glsl
 from vkgrad.codegen.render import render
-from vkgrad.codegen.rows import Limits, cooperative_row
+from vkgrad.codegen.rows import Limits
+from vkgrad.codegen.rows.staged import cooperative_row
 from vkgrad.ir.dtypes import DType, bfloat16, float16
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.sources import leaf

@@ -28,7 +28,9 @@ from tests.reference import graph_only  # noqa: F401  a fixture: double precisio
 from vkgrad.autodiff import vjp
 from vkgrad.codegen.cache import spirv
 from vkgrad.codegen.render import render
-from vkgrad.codegen.rows import MOST_TRIPS, ROWS, Limits, Row, choose, shared_row
+from vkgrad.codegen.rows import ROWS, Limits, Row, choose
+from vkgrad.codegen.rows.row import MOST_TRIPS
+from vkgrad.codegen.rows.staged import shared_row
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, uint32
 from vkgrad.ir.node import Node

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from vkgrad.codegen.expressions import closure
-from vkgrad.codegen.rows import mnk
+from vkgrad.codegen.rows.products import mnk
 from vkgrad.ir.dtypes import DType, uint32
 from vkgrad.ir.layout import Layout
 from vkgrad.ir.op import OPS

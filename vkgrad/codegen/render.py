@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from vkgrad.codegen.elements import Packing, stored_type
 from vkgrad.codegen.expressions import Expressions, Numbers, closure, literal
 from vkgrad.codegen.routine import geometry, variables
-from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size, mnk
+from vkgrad.codegen.rows import Limits, Row, choose, dispatch_size
+from vkgrad.codegen.rows.products import mnk
 from vkgrad.codegen.strips import Lanes, Strips, Tiles
 from vkgrad.codegen.wide import VECTORS
 from vkgrad.ir.dtypes import DType

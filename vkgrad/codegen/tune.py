@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from vkgrad.codegen import rows
 from vkgrad.codegen.cache import DiskCache
 from vkgrad.codegen.kernel_class import KernelClass, class_of
 from vkgrad.codegen.render import template_folder
@@ -95,10 +96,12 @@ def fastest(findings: Sequence[Finding]) -> str | None:
 @cache
 def table_version() -> str:
     """A hash of all that a row's speed and bits depend on here: the table and the templates."""
-    modules = ("rows", "render", "expressions", "kernel_class", "nests", "strips", "tune", "wide")
+    modules = ("render", "expressions", "kernel_class", "nests", "strips", "tune", "wide")
     sources = [Path(str(import_module(f"vkgrad.codegen.{name}").__file__)) for name in modules]
+    folders = (Path(rows.__path__[0]), template_folder())
+    files = sorted(path for folder in folders for path in folder.rglob("*.*") if path.suffix != ".pyc")
     digest = hashlib.sha256()
-    for path in (*sources, *sorted(path for path in template_folder().rglob("*") if path.is_file())):
+    for path in (*sources, *files):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
