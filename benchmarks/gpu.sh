@@ -70,7 +70,8 @@ if [ "$left" -lt 0 ]; then left=0; fi
 stage race $((left + 20)) benchmarks.race --device "$device" --rounds 3 --budget 0.3 --out "$results" \
     --minutes "$(echo "$left" | awk '{print $1 / 60}')"
 stage kernels 40 vkgrad bench kernels --device "$device" --out "$results"
-stage routines 40 benchmarks.routines
+stage routines 60 benchmarks.routines --seconds 45 --out "$out/routines.jsonl"
+keep routines
 stage ulps 90 benchmarks.ulps --blocks 100 --slow-blocks 20 --out "$out/ulps.json"
 stage memory 30 vkgrad bench memory --device "$device" --out "$results"
 stage costs 30 vkgrad bench costs --device "$device" --out "$results"

@@ -1,179 +1,209 @@
-"""Scans, sorts and scattering beside PyTorch and CuPy, with the bound that a copy of the same bytes sets.
+"""Scans, sorts, scattering, Fourier transforms and factorisations beside PyTorch and CuPy.
 
-    python benchmarks/routines.py [--runs 20]
+    python -m benchmarks.routines [--runs 20] [--cases cumsum,fft] [--out build/routines.jsonl]
 
-Values are checked first, and must be the same bits in two runs. `copy` is a kernel that reads and writes as
-many bytes as the function must, in all.
+Values are compared with double precision first, and must be the same bits in two runs. `copy` is a kernel that reads
+and writes as many words as the function must, in all. Times are of the device: ours between its timestamps, each kernel
+with the barrier before it; PyTorch's and CuPy's between two events around many calls. At the end it says which scans
+and scatters stay near a copy; on a GPU the exit status is 1 where one does not.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 import time
-from collections.abc import Callable
-from statistics import median
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import vkgrad as vg
+from benchmarks.routine_cases import Arrays, Case, cases
+from vkgrad.bench.results import Spread, digits
 
-ITEM_BYTES = 4
-REPEATS = 20
+REPEATS = 20  # calls between two events
+NO_SUCH = "no such function"
+SECONDS = 0.7  # of samples for one contender in one case
 Timer = Callable[[], float]
 
 
-def device_us(f: Callable[..., Any], *tensors: vg.Tensor) -> float:
-    """µs of the device for all kernels of f, each with the barrier before it."""
-    vg.synchronize()
-    with vg.profile() as p:
-        vg.eval(f(*tensors))
-    return p.device_us
+def several(value: Any) -> list[Any]:
+    """What a function gave: one array, or some of them."""
+    return [value] if hasattr(value, "shape") else list(value)
 
 
-def vkgrad_timer(f: Callable[..., Any], *arrays: np.ndarray) -> tuple[np.ndarray, Timer]:
-    """The value of f, and a function that gives the device's µs of one run."""
-    tensors = [vg.tensor(array) for array in arrays]
-    value = f(*tensors).numpy()
-    assert np.array_equal(value, f(*(x + 0 for x in tensors)).numpy()), "two runs differ"
-    device_us(f, *tensors)
-    return value, lambda: device_us(f, *tensors)
+def as_numpy(arrays: Sequence[Any]) -> list[np.ndarray]:
+    return [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in arrays]
 
 
-def torch_timer(f: Callable[..., Any], *arrays: np.ndarray) -> tuple[np.ndarray, Timer] | None:
+# ---- contenders: the values of a case, and a function that gives the device's µs of one run
+def ours(case: Case) -> tuple[list[np.ndarray], Timer, int]:
+    """The dispatches of one run, too."""
+    tensors = [vg.tensor(array) for array in case.arrays]
+    vg.eval(*tensors)
+    dispatches = len(vg.plan(*several(case.ours(*tensors))).kernels)
+
+    def once() -> float:
+        vg.synchronize()
+        with vg.profile() as p:
+            vg.eval(*several(case.ours(*tensors)))
+        return p.device_us
+
+    values = as_numpy(several(case.ours(*tensors)))
+    again = as_numpy(several(case.ours(*(x + 0 for x in tensors))))
+    for one, other in zip(values, again, strict=True):
+        assert np.array_equal(one, other, equal_nan=True), f"{case.name}: two runs differ"
+    once()
+    return values, once, dispatches
+
+
+def torch_timer(case: Case) -> tuple[list[np.ndarray], Timer] | str:
+    theirs = case.torch
+    if theirs is None:
+        return NO_SUCH
     try:
         import torch
     except ImportError:
-        return None
+        return "not installed"
     if not torch.cuda.is_available():
-        return None
-    tensors = [
-        torch.from_numpy(array.astype(np.int64) if array.dtype.kind == "i" else array).cuda() for array in arrays
-    ]
-    value = f(torch, *tensors).cpu().numpy()
+        return "no GPU of its own here"
+    tensors = [torch.from_numpy(x.astype(np.int64) if x.dtype.kind == "i" else x).cuda() for x in case.arrays]
+    values = [x.cpu().numpy() for x in several(theirs(torch, *tensors))]
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
     def once() -> float:
-        torch.cuda.synchronize()
-        start = time.perf_counter()
+        start.record()
         for _ in range(REPEATS):
-            f(torch, *tensors)
+            theirs(torch, *tensors)
+        end.record()
         torch.cuda.synchronize()
-        return (time.perf_counter() - start) / REPEATS * 1e6
+        return start.elapsed_time(end) / REPEATS * 1e3
 
     once()
-    return value, once
+    return values, once
 
 
-def cupy_timer(f: Callable[..., Any], *arrays: np.ndarray) -> tuple[np.ndarray, Timer] | None:
+def cupy_timer(case: Case) -> tuple[list[np.ndarray], Timer] | str:
+    theirs = case.cupy
+    if theirs is None:
+        return NO_SUCH
     try:
         import cupy
     except ImportError:
-        return None
-    moved = [cupy.asarray(array) for array in arrays]
-    value = cupy.asnumpy(f(cupy, *moved))
+        return "not installed"
+    moved = [cupy.asarray(array) for array in case.arrays]
+    found = several(theirs(cupy, *moved))
+    start, end = cupy.cuda.Event(), cupy.cuda.Event()
 
     def once() -> float:
-        cupy.cuda.Device().synchronize()
-        start = time.perf_counter()
+        start.record()
         for _ in range(REPEATS):
-            f(cupy, *moved)
-        cupy.cuda.Device().synchronize()
-        return (time.perf_counter() - start) / REPEATS * 1e6
+            theirs(cupy, *moved)
+        end.record()
+        end.synchronize()
+        return cupy.cuda.get_elapsed_time(start, end) / REPEATS * 1e3
 
     once()
-    return value, once
+    return [cupy.asnumpy(x) for x in found], once
+
+
+def sampled(once: Timer, runs: int) -> Spread:
+    samples, until = [once()], time.perf_counter() + SECONDS
+    while len(samples) < runs and time.perf_counter() < until:
+        samples.append(once())
+    return Spread.of(samples)
 
 
 def copy_us(words: int, runs: int) -> float:
     """Device's µs of a copy kernel that moves so many words in all."""
-    x = np.zeros(words // 2, np.float32)
-    _, once = vkgrad_timer(lambda x: x + 1, x)
-    return median(once() for _ in range(runs))
+    x = np.zeros(max(words // 2, 1), np.float32)
+    copy = Case("copy", (x,), lambda x: x + 1, None, lambda found, arrays: 0.0)
+    return sampled(ours(copy)[1], runs).median_us
 
 
-def cases() -> list[dict[str, Any]]:
-    draw = np.random.default_rng(0)
-    long, keys = draw.uniform(-1, 1, 10**7).astype("f4"), draw.uniform(-1, 1, 10**6).astype("f4")
-    ten, few, many = (draw.integers(0, n, 10**6).astype("i4") for n in (10, 10**3, 10**5))
-    table = draw.uniform(-1, 1, (8192, 768)).astype("f4")
-    tokens = draw.integers(0, 50257, 8192).astype("i4")
-
-    def added(n: int) -> dict[str, Any]:
-        def numpy(index: np.ndarray, values: np.ndarray) -> np.ndarray:
-            return np.bincount(index, values.astype("f8"), n)
-
-        return {
-            "vkgrad": lambda index, values: vg.segment_sum(values, index, n),
-            "torch": lambda t, index, values: t.zeros(n, device="cuda").index_add_(0, index, values),
-            "cupy": lambda c, index, values: c.bincount(index, values, n),
-            "numpy": numpy,
-        }
-
-    def rows(index: np.ndarray, values: np.ndarray) -> np.ndarray:
-        out = np.zeros((50257, 768))
-        np.add.at(out, index, values)
-        return out
-
-    return [
-        {
-            "name": "cumsum 1e7", "arrays": (long,), "words": 2 * 10**7, "vkgrad": lambda x: vg.cumsum(x, 0),
-            "torch": lambda t, x: t.cumsum(x, 0), "cupy": lambda c, x: c.cumsum(x),
-            "numpy": lambda x: np.cumsum(x, dtype="f8"),
-        },
-        {
-            "name": "cumsum 1000x10000 axis 1", "arrays": (long.reshape(1000, -1),), "words": 2 * 10**7,
-            "vkgrad": lambda x: vg.cumsum(x, 1), "torch": lambda t, x: t.cumsum(x, 1),
-            "cupy": lambda c, x: c.cumsum(x, 1), "numpy": lambda x: np.cumsum(x, 1, dtype="f8"),
-        },
-        {
-            "name": "cumsum 10000x1000 axis 0", "arrays": (long.reshape(-1, 1000),), "words": 2 * 10**7,
-            "vkgrad": lambda x: vg.cumsum(x, 0), "torch": lambda t, x: t.cumsum(x, 0),
-            "cupy": lambda c, x: c.cumsum(x, 0), "numpy": lambda x: np.cumsum(x, 0, dtype="f8"),
-        },
-        {
-            "name": "sort 1e6", "arrays": (keys,), "words": 2 * 10**6, "vkgrad": lambda x: vg.sort(x),
-            "torch": lambda t, x: t.sort(x).values, "cupy": lambda c, x: c.sort(x), "numpy": np.sort, "exact": True,
-        },
-        {
-            "name": "argsort 1000x1000", "arrays": (keys.reshape(1000, -1),), "words": 2 * 10**6,
-            "vkgrad": lambda x: vg.argsort(x), "torch": lambda t, x: t.argsort(x, stable=True),
-            "cupy": lambda c, x: c.argsort(x), "numpy": lambda x: np.argsort(x, -1, "stable"), "exact": True,
-        },
-        {"name": "scatter_add 1e6 -> 10", "arrays": (ten, keys), "words": 2 * 10**6 + 10, **added(10)},
-        {"name": "scatter_add 1e6 -> 1e3", "arrays": (few, keys), "words": 2 * 10**6 + 10**3, **added(10**3)},
-        {"name": "scatter_add 1e6 -> 1e5", "arrays": (many, keys), "words": 2 * 10**6 + 10**5, **added(10**5)},
-        {
-            "name": "embedding gradient", "arrays": (tokens, table), "words": (8192 + 50257) * 768,
-            "vkgrad": lambda index, values: vg.segment_sum(values, index, 50257),
-            "torch": lambda t, index, values: t.zeros(50257, 768, device="cuda").index_add_(0, index, values),
-            "numpy": rows,
-        },
-    ]  # fmt: skip
+def checked(case: Case, name: str, values: Arrays) -> float:
+    error = case.error(values, case.arrays)
+    assert error <= case.tolerance, f"{case.name}: {name} is off by {error}"
+    return error
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def measure(case: Case, runs: int) -> dict[str, Any]:
+    """One line: ours, a copy, and the peers or why they have no time."""
+    values, once, dispatches = ours(case)
+    line: dict[str, Any] = {
+        "case": case.name, "shape": [list(x.shape) for x in case.arrays], "dispatches": dispatches,
+        "error": checked(case, "vkgrad", values), **sampled(once, runs).fields(), "peers": {},
+    }  # fmt: skip
+    if case.words:
+        line["copy_us"] = round(copy_us(case.words, runs), 3)
+        line["times_copy"] = round(line["median_us"] / line["copy_us"], 2)
+    if case.within:
+        line["within"] = case.within
+    for name, timer in (("torch", torch_timer), ("cupy", cupy_timer)):
+        found = timer(case)
+        if isinstance(found, str):
+            line["peers"][name] = {"none_because": found}
+        else:
+            error = case.error(found[0], case.arrays)
+            line["peers"][name] = {"error": error, **sampled(found[1], runs).fields()}
+    return line
+
+
+HEADER = f"{'':36}{'kernels':>8}{'vkgrad µs':>22}{'copy':>8}{'x copy':>7}{'torch':>9}{'cupy':>9}  error"
+
+
+def shown(line: dict[str, Any]) -> str:
+    spread = f"{digits(line['median_us'])} [{digits(line['p10_us'])}-{digits(line['p90_us'])}]"
+    copy, times = (digits(line[name]) if name in line else "" for name in ("copy_us", "times_copy"))
+    peers = [digits(p["median_us"]) if "median_us" in p else "-" for p in line["peers"].values()]
+    return (
+        f"{line['case']:36}{line['dispatches']:8}{spread:>22}{copy:>8}{times:>7}{peers[0]:>9}{peers[1]:>9}"
+        f"  {line['error']:.1e}"
+    )
+
+
+def verdict(lines: Sequence[dict[str, Any]]) -> tuple[str, bool]:
+    """What of the bounds was kept, in words, and whether all of them were."""
+    bounded = [line for line in lines if "within" in line]
+    over = [line for line in bounded if line["times_copy"] > line["within"]]
+    words = f"bound: {len(bounded) - len(over)} of {len(bounded)} scans and scatters take no longer than " + (
+        f"{bounded[0]['within']:.0f} copies" if bounded else "they may"
+    )
+    return words + "".join(f"; not {line['case']}: {line['times_copy']}" for line in over), not over
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.routines", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--runs", type=int, default=20)
-    runs = parser.parse_args().runs
-    print(f"{vg.default_device()}: µs of the device; torch and cupy by the host's clock over {REPEATS} calls")
-    print(f"{'':26}{'dispatches':>11}{'copy':>9}{'vkgrad':>9}{'x copy':>8}{'torch':>9}{'cupy':>9}  worst error")
-    for case in cases():
-        wanted = case["numpy"](*case["arrays"])
-        value, once = vkgrad_timer(case["vkgrad"], *case["arrays"])
-        worst = float(np.abs(value.astype("f8") - wanted).max())
-        assert worst == 0 if case.get("exact") else worst < 1e-2, f"{case['name']} is off by {worst}"
-        dispatches = len(vg.plan(case["vkgrad"](*map(vg.tensor, case["arrays"]))).kernels)
-        times = {"vkgrad": median(once() for _ in range(runs))}
-        for name, timer in (("torch", torch_timer), ("cupy", cupy_timer)):
-            found = timer(case[name], *case["arrays"]) if name in case else None
-            times[name] = median(found[1]() for _ in range(runs)) if found else float("nan")
-        copy = copy_us(case["words"], runs)
-        print(
-            f"{case['name']:26}{dispatches:11}{copy:9.1f}{times['vkgrad']:9.1f}{times['vkgrad'] / copy:8.1f}"
-            f"{times['torch']:9.1f}{times['cupy']:9.1f}  {worst:.1e}",
-            flush=True,
-        )
+    parser.add_argument("--cases", default="", help="cases whose names hold one of these words, with commas")
+    parser.add_argument("--million", type=int, default=10**6, help="how large cases are that have a million elements")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no case after so long")
+    parser.add_argument("--out", type=Path, help="a file for everything measured, a line of JSON each")
+    chosen = parser.parse_args(given)
+    words, began = chosen.cases.split(","), time.monotonic()
+    device: Any = vg.default_device()
+    print(f"{device}: µs of the device")
+    print(HEADER)
+    lines: list[dict[str, Any]] = []
+    left = [case for case in cases(chosen.million) if any(word in case.name for word in words)]
+    while left and time.monotonic() - began < chosen.seconds:
+        lines.append(measure(left.pop(0), chosen.runs))
+        print(shown(lines[-1]), flush=True)
+    if chosen.out:
+        chosen.out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    reasons = {(name, peer.get("none_because")) for line in lines for name, peer in line["peers"].items()}
+    for name, why in sorted((name, why) for name, why in reasons if why not in (None, NO_SUCH)):
+        print(f"no time of {name}: {why}")
+    if left:
+        print(f"not reached: {', '.join(case.name for case in left)}")
+    said, kept = verdict(lines)
+    print(said)
+    is_gpu = device.width is not None and not device.software
+    return int(is_gpu and not kept)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The tables of races, goals and trainings in README.md and docs/benchmarks.md, made from `bench_results/`.
+"""The tables of races, goals, routines and trainings in README.md and docs/benchmarks.md, made from `bench_results/`.
 
     python -m benchmarks.tables                                        # print them
     python -m benchmarks.tables --write README.md docs/benchmarks.md   # between the pages' marks
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import curves, goals
+from benchmarks import curves, goals, routine_table
 from vkgrad.bench.contender import ARMS
 from vkgrad.bench.results import digits
 
@@ -174,6 +174,7 @@ PARTS: dict[str, Callable[[list[Line]], str]] = {
     "goals": goals.table,
     "trained": curves.sentence,
     "trainings": curves.table,
+    "routines": routine_table.table,
 }
 
 

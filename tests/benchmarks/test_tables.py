@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import tables
+from benchmarks import routine_table, tables
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
@@ -99,3 +99,17 @@ def test_marks_are_well_formed(page):
     text = page.read_text()
     marks = [len(re.findall(mark, text)) for mark in ("<!-- measured: ", "<!-- end measured")]
     assert marks == [len(tables.MARK.findall(text))] * 2 and marks[0] >= 1
+
+
+def test_routines_show_peers_reasons_and_bounds_that_were_missed():
+    def of(case: str, times: float, **peers: dict) -> dict:
+        return {
+            "benchmark": "routines", "device": "GPU", "driver": "D 1", "commit": "abc", "case": case, "dispatches": 2,
+            "median_us": 30.0, "p10_us": 29.0, "p90_us": 31.0, "copy_us": 10.0, "times_copy": times, "within": 3.0,
+            "error": 1e-7, "peers": {"torch": {"median_us": 44.0}, "cupy": {"none_because": "not installed"}, **peers},
+        }  # fmt: skip
+
+    made = routine_table.table([of("cumsum", 9.0), of("cumsum", 2.5), of("scatter", 3.4)])
+    assert "| cumsum | 2 | 30.0 | 29.0-31.0 | 10.0 | 2.50 | 44.0 |  | 1e-07 |" in made, "the newest counts"
+    assert "| **3.40** |" in made and "No time of cupy: not installed." in made
+    assert "1 of 2 scans and scatters that should stay within 3 copies do; not scatter." in made

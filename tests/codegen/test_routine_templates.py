@@ -72,17 +72,16 @@ def scans() -> Iterator[Case]:
     for dtype in TYPES:
         low = 0 if dtype == "u4" else -4
         for join, reverse in (("sum", True), ("sum", False), ("max", True), ("min", False)):
-            x = whole(3, 70, 1, low=low, dtype=dtype)
-            yield Case("scan", [x], {"join": join, "reverse": reverse, "chunk": 0})
+            yield Case("scan", [whole(3, 70, 1, low=low, dtype=dtype)], {"join": join, "reverse": reverse})
     for n in LENGTHS:
-        for chunk in (0, 64, 600):
-            yield Case("scan", [whole(2, n, 1)], {"join": "sum", "reverse": bool(chunk), "chunk": chunk})
-    for c in (2, 3, 40):
-        yield Case("scan", [whole(2, 90, c)], {"join": "sum", "reverse": c == 3, "chunk": 40})
-    x = np.swapaxes(with_nan(whole(3, 1, 50)), 1, 2)
-    yield Case("scan", [x], {"join": "max", "reverse": False, "chunk": 0})
-    yield Case("scan", [x], {"join": "min", "reverse": True, "chunk": 16})
-    yield Case("scan", [ones(2, 90, 1, dtype="f4")], {"join": "prod", "reverse": False, "chunk": 0})
+        yield Case("scan", [whole(2, n, 1)], {"join": "sum", "reverse": n % 2 == 0})
+    for n, c in ((90, 2), (90, 3), (90, 8), (70, 40), (300, 33), (1, 40)):
+        yield Case("scan", [whole(2, n, c)], {"join": "sum", "reverse": c in (3, 33)})
+    for shape in ((3, 1, 50), (3, 9, 50)):
+        x = np.swapaxes(with_nan(whole(*shape)), 1, 2)
+        yield Case("scan", [x], {"join": "max", "reverse": False})
+        yield Case("scan", [x], {"join": "min", "reverse": True})
+    yield Case("scan", [ones(2, 90, 1, dtype="f4")], {"join": "prod", "reverse": False})
 
 
 def linear_scans() -> Iterator[Case]:
@@ -90,9 +89,45 @@ def linear_scans() -> Iterator[Case]:
         for n, c in ((1, 1), (7, 2), (64, 1), (60, 40)):
             for reverse in (False, True):
                 a, x = whole(2, n, c, low=-1, high=2, dtype=dtype), whole(2, n, c, dtype=dtype)
-                yield Case("linear_scan", [a, x], {"reverse": reverse, "chunk": 0})
+                yield Case("linear_scan", [a, x], {"reverse": reverse})
         a, x = ones(2, 900, 1, dtype=dtype), whole(2, 900, 1, dtype=dtype)
-        yield Case("linear_scan", [a, x], {"reverse": False, "chunk": 400})
+        yield Case("linear_scan", [a, x], {"reverse": False})
+
+
+def steps_of_scans() -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
+    """Operands in chunks of which some are shorter than a tile, some longer, and the last one is cut."""
+    for n, c, chunk in ((90, 1, 40), (1300, 1, 600), (200, 3, 64), (300, 8, 100), (250, 40, 64), (5, 2, 1)):
+        for reverse in (False, True):
+            yield [whole(2, n, c)], {"reverse": reverse, "chunk": chunk}
+    for dtype in TYPES:
+        yield [whole(2, 300, 1, low=0, dtype=dtype)], {"reverse": False, "chunk": 128}
+
+
+def scan_totals() -> Iterator[Case]:
+    for number, (arrays, attributes) in enumerate(steps_of_scans()):
+        yield Case("scan_totals", arrays, attributes | {"join": ("sum", "max", "min")[number % 3]})
+    yield Case("scan_totals", [with_nan(whole(1, 2, 90))], {"join": "max", "reverse": False, "chunk": 1})
+    yield Case("scan_totals", [ones(2, 90, 1, dtype="f4")], {"join": "prod", "reverse": False, "chunk": 40})
+
+
+def scans_from() -> Iterator[Case]:
+    for case in scan_totals():
+        totals = OPS["scan_totals"].numpy(*case.arrays, **case.attributes)
+        yield Case("scan_from", [*case.arrays, totals], case.attributes)
+
+
+def linear_scan_totals() -> Iterator[Case]:
+    for (x,), attributes in steps_of_scans():
+        if x.dtype.kind == "f":
+            yield Case("linear_scan_totals", [ones(*x.shape, dtype=x.dtype.str), x], attributes)
+            attributes = attributes | {"reverse": not attributes["reverse"]}
+            yield Case("linear_scan_totals", [whole(*x.shape, low=-1, high=2, dtype=x.dtype.str), x], attributes)
+
+
+def linear_scans_from() -> Iterator[Case]:
+    for case in linear_scan_totals():
+        totals = OPS["linear_scan_totals"].numpy(*case.arrays, **case.attributes)
+        yield Case("linear_scan_from", [*case.arrays, totals], case.attributes)
 
 
 def sorts() -> Iterator[Case]:
@@ -169,7 +204,9 @@ def segments() -> Iterator[Case]:
 
 
 CASES: dict[str, Callable[[], Iterator[Case]]] = {
-    "scan": scans, "linear_scan": linear_scans, "argsort": sorts, "sort_blocks": blocks, "sort_merge": merges,
+    "scan": scans, "linear_scan": linear_scans, "scan_totals": scan_totals, "scan_from": scans_from,
+    "linear_scan_totals": linear_scan_totals, "linear_scan_from": linear_scans_from,
+    "argsort": sorts, "sort_blocks": blocks, "sort_merge": merges,
     "searchsorted": searches, "inverse": inverses, "scatter": scatters, "segments": segments,
 }  # fmt: skip
 

@@ -272,7 +272,7 @@ def _contract(w: Writer, node: Node) -> str:
 
 
 def _scan(w: Writer, node: Node) -> str:
-    if node.attributes["join"] != "sum" or node.attributes["chunk"]:
+    if node.attributes["join"] != "sum":
         raise UnsupportedError(f"onnx.export: of running sums, products and extremes ONNX has sums only, not {node}")
     axis = w.graph.constant(node.ndim - 2, np.int64)
     return w.graph.emit("CumSum", w.names[node.inputs[0]], axis, reverse=int(node.attributes["reverse"]))

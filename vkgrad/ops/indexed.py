@@ -11,6 +11,7 @@ first, so duplicates have the same bits in every run. Which way that is done dep
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -26,7 +27,7 @@ from vkgrad.ops.families import routine
 from vkgrad.ops.samples import case, uniform
 from vkgrad.ops.scattering import (
     JOINS,
-    STAGED,
+    chunk_in_shared,
     identity,
     scatter_geometry,
     scatter_meaning,
@@ -40,8 +41,6 @@ from vkgrad.ops.views import permute, slice_
 FEW = 8  # values a row, up to which every place looks at all of them
 SMALL = 1 << 16  # values times places, up to which it still does on a device that runs thousands of invocations
 SOFTWARE_SMALL = 1 << 14
-GROUPS = 528  # workgroups that keep a large GPU busy
-SHARED_BYTES = 48 << 10  # what a large GPU has for a workgroup
 MOST_STEPS = 1 << 14  # what an invocation may loop over, half of what some software drivers allow
 
 
@@ -209,7 +208,8 @@ def _scatter_passes(node: Node, width: Any) -> Node:
         return b.constant(identity(join, node.dtype), node.dtype, node.shape)
     if m <= FEW or rows * m * extent * c <= (SOFTWARE_SMALL if software else SMALL):
         return _by_looking(values, index, extent, join)
-    chunk = _software_chunk(rows, m, extent, c) if software else _gpu_chunk(rows, m, extent, c, values.dtype)
+    found = _software_chunk if software else partial(chunk_in_shared, size_bytes=values.dtype.size_bytes)
+    chunk = found(rows, m, extent, c)
     if chunk >= m:  # one part, which is all
         return b.reshape(b.build("scatter", values, index, extent=extent, join=join, chunk=m), node.shape)
     if chunk:
@@ -225,13 +225,6 @@ def _software_chunk(rows: int, m: int, extent: int, c: int) -> int:
     while chunk > 1 and extent + chunk > MOST_STEPS:
         chunk //= 2
     return chunk if extent * -(-m // chunk) <= 4 * m and extent < MOST_STEPS else 0
-
-
-def _gpu_chunk(rows: int, m: int, extent: int, c: int, dtype: DType) -> int:
-    """Elements of a chunk whose places fit into shared memory; 0 where they do not."""
-    if extent * (c * dtype.size_bytes + 4) > SHARED_BYTES - 16:
-        return 0
-    return max(-(-m // max(GROUPS // rows, 1)), STAGED, extent // 2)
 
 
 def _in_one_row(values: Node, index: Node, extent: int) -> tuple[Node, Node]:

@@ -1,7 +1,7 @@
 """What it means to send values to places, on arrays, and how the two kernels that do it are dispatched.
 
 `scatter` joins chunk by chunk, each with places of its own; `segments` joins runs of sorted values. Both join in an
-order that depends on positions alone. This module must not know nodes: `vkgrad.ops.indexed` says which is used when.
+order that depends on the index alone. This module must not know nodes: `vkgrad.ops.indexed` says which is used when.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ COPIES = 32  # the fewest lanes with places of their own in shared memory; where
 MOST_COPIES = 64
 LANES = 128
 STAGED = 512  # values that a workgroup brings into shared memory at once
+TURNS_LANES, TURNS_EACH = 512, 8  # lanes that take turns, and values that each of them has at once
+GROUPS, TURNS_GROUPS = 528, 264  # workgroups that keep a large GPU busy: those of many lanes are fewer
+TURNS_LEAST = (
+    4096  # the fewest values for which lanes should take turns: the places of every part are joined afterwards
+)
+SHARED_BYTES = 48 << 10  # what a large GPU has for a workgroup
 
 
 def identity(join: str, dtype: DType) -> Any:
@@ -80,22 +86,42 @@ def scatter_geometry(
         "identity": identity(join, dtypes[0]),
         "single": c == 1,
     }
-    copies, turns_bytes = (
-        copies_that_fit(extent * c, c, size_bytes, limits.shared_bytes),
-        extent * (c * size_bytes + 4) + 16,
-    )
+    copies = copies_that_fit(extent * c, c, size_bytes, limits.shared_bytes)
+    turns_bytes = _turns_bytes(extent, c, size_bytes)
     if limits.software or (copies < COPIES and turns_bytes > limits.shared_bytes):
         local = 8 if limits.software else 64
         groups = -(-numbers["all"] * c // local)
         return Geometry(groups=groups, numbers=numbers, parameters={**parameters, "local": local, "way": "memory"})
-    numbers |= {"bins": extent * c, "copies": copies, "staged": max(STAGED // c, 1)}
-    way = "copies" if copies >= COPIES else "turns"
-    copies_bytes = extent * c * copies * size_bytes + _staged_bytes(c, size_bytes)
+    numbers["bins"] = extent * c
+    if copies >= COPIES:
+        return Geometry(
+            groups=numbers["all"], numbers=numbers | {"copies": copies, "staged": max(STAGED // c, 1)},
+            parameters={**parameters, "local": min(LANES, limits.max_invocations), "way": "copies"},
+            shared_bytes=extent * c * copies * size_bytes + _staged_bytes(c, size_bytes),
+        )  # fmt: skip
+    local = 32
+    while local < min(TURNS_LANES, limits.max_invocations) and local * TURNS_EACH < chunk:
+        local *= 2
+    assert chunk * local < 1 << 32, "offers are numbered"
+    sides = 2 if turns_bytes + 4 * extent <= limits.shared_bytes else 1
+    parameters |= {"local": local, "way": "turns", "each": TURNS_EACH, "sides": sides}
     return Geometry(
-        groups=numbers["all"], numbers=numbers,
-        parameters={**parameters, "local": min(LANES, limits.max_invocations), "way": way},
-        shared_bytes=copies_bytes if way == "copies" else turns_bytes,
+        groups=numbers["all"], numbers=numbers, parameters=parameters,
+        shared_bytes=turns_bytes + (4 * extent if sides == 2 else 0),
     )  # fmt: skip
+
+
+def chunk_in_shared(rows: int, m: int, extent: int, c: int, size_bytes: int) -> int:
+    """Elements of a chunk whose places fit into the shared memory of a large GPU; 0 where they do not."""
+    if copies_that_fit(extent * c, c, size_bytes, SHARED_BYTES) >= COPIES:
+        return max(-(-m // max(GROUPS // rows, 1)), STAGED, extent // 2)
+    if _turns_bytes(extent, c, size_bytes) > SHARED_BYTES:
+        return 0
+    return min(max(-(-m // max(TURNS_GROUPS // rows, 1)), TURNS_LEAST, 2 * extent), 1 << 22)
+
+
+def _turns_bytes(extent: int, c: int, size_bytes: int) -> int:
+    return extent * (c * size_bytes + 4) + 16
 
 
 def copies_that_fit(bins: int, c: int, size_bytes: int, shared_bytes: int) -> int:
