@@ -75,20 +75,6 @@ def is_same_place(a: Layout, b: Layout) -> bool:
     return found is not None and found == wanted and found.offset == 0 and not found.guards
 
 
-def depends(cluster: Cluster, on: Cluster) -> bool:
-    """Whether `cluster` needs `on`, directly or not (or is it)."""
-    stack, seen = [cluster], {cluster}
-    while stack:
-        current = stack.pop()
-        if current is on:
-            return True
-        for source in current.reads:
-            if source not in seen:
-                seen.add(source)
-                stack.append(source)
-    return False
-
-
 def ordered(clusters: Iterable[Cluster]) -> list[Cluster]:
     """Clusters so that each comes after those it reads."""
     out: list[Cluster] = []

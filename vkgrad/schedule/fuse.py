@@ -12,19 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from vkgrad.ir.layout import Layout
 from vkgrad.ir.node import Node, consumers, walk
 from vkgrad.ir.op import Family, Shape
 from vkgrad.ops.contraction import extents_of, summed_labels
 from vkgrad.schedule.chains import Open, Step, apply_step
-from vkgrad.schedule.cluster import Cluster, depends, is_same_place, ordered
+from vkgrad.schedule.cluster import Cluster, is_same_place, ordered
+from vkgrad.schedule.depth import Depths
 
 Loads = dict[tuple[Node, Layout], None]  # an ordered set: the anchors a node reads, each through one layout
 
 LARGEST_EXPRESSION = 200  # element-wise ops in one kernel; more makes slow compiles and spills, not speed
 MOST_READ_AGAIN = 8  # arrays of its own size that a value with several readers is computed from in each of them
 NOWHERE = -(1 << 60)  # an offset that no layout reaches
+MOST_CANDIDATES = 64  # clusters that read the same and are asked whether they take a node in, the latest first
 LONGEST_ROW = 16384  # a full value after a reduction runs the row again in one workgroup; longer rows want two kernels
 
 
@@ -56,6 +59,9 @@ class Fuser:
         self.operands: dict[Node, list[Loads]] = {}  # of a contraction, the loads of each side over its own shape
         self.cost: dict[Node, int] = {}  # element-wise ops a floating node repeats wherever it is read
         self.count = 0
+        self.depths: Depths[Cluster] = Depths()
+        self.passes: dict[tuple[Shape, Node], dict[Cluster, None]] = {}  # element-wise ones, by a leaf that they read
+        self.rows: dict[tuple[Shape, tuple[int, ...]], list[Cluster]] = {}  # of reductions, by what they reduce
 
     def run(self) -> Fusion:
         for node in self.order:
@@ -212,6 +218,8 @@ class Fuser:
     def _new_cluster(self, root: Node, full: Shape, reduced: tuple[int, ...], slot: Shape) -> Cluster:
         cluster = Cluster(root, full, reduced, slot, self.count)
         self.count += 1
+        if root.op.family is Family.REDUCTION:
+            self.rows.setdefault((full, reduced), []).append(cluster)
         return cluster
 
     def _join(self, node: Node, cluster: Cluster, loads: Loads) -> None:
@@ -225,6 +233,10 @@ class Fuser:
                     cluster.leaves[anchor] = None
             elif self.is_anchor(anchor):
                 cluster.leaves[anchor] = None
+        self.depths.add(cluster, cluster.reads)
+        if not cluster.reducing:
+            for leaf in cluster.leaves:
+                self.passes.setdefault((cluster.full, leaf), {})[cluster] = None
 
     def house(self, node: Node) -> None:
         """Give an element-wise node (or a view that must be copied) a place in memory."""
@@ -241,19 +253,18 @@ class Fuser:
         candidates = {self.home[anchor] for anchor, _ in loads if anchor in self.home}
         if not candidates:
             candidates = self._sharing(node, loads)
-        for cluster in sorted(candidates, key=lambda c: -c.number):
+        for cluster in sorted(candidates, key=lambda c: -c.number)[:MOST_CANDIDATES]:
             if self._fits(node, loads, shape, cluster):
                 return cluster
         return None
 
     def _sharing(self, node: Node, loads: Loads) -> set[Cluster]:
         """Element-wise clusters of the same shape that read some of the same leaves (one pass for several results)."""
-        leaves = self._in_memory(loads)
-        return {
-            cluster
-            for cluster in dict.fromkeys(self.home.values())
-            if not cluster.reducing and cluster.full == node.shape and not cluster.leaves.keys().isdisjoint(leaves)
-        }
+        found: set[Cluster] = set()
+        for leaf in self._in_memory(loads):
+            known = self.passes.get((node.shape, leaf), {})
+            found.update(islice(reversed(known), MOST_CANDIDATES))
+        return found
 
     def _fits(self, node: Node, loads: Loads, shape: Shape, cluster: Cluster) -> bool:
         """Whether `cluster` can also compute `node` (or, of a reduction, its terms): a value of `shape`."""
@@ -283,7 +294,7 @@ class Fuser:
                 have = cluster.seen_at(anchor, full)
                 if have is None or not is_same_place(layout, have):
                     return False
-            elif other is not None and depends(other, cluster):
+            elif other is not None and self.depths.reaches(other, (cluster,)):
                 return False
         return True
 
@@ -300,6 +311,7 @@ class Fuser:
             cluster.reads, cluster.leaves = dict(below.reads), dict(below.leaves)
             cluster.members[node] = None
             self.home[node] = cluster
+            self.depths.add(cluster, cluster.reads)
             return
         host = self._row_host(node, loads, full, axes) if self.fusing else None
         self._join(node, host or self._new_cluster(node, full, axes, node.shape), loads)
@@ -307,9 +319,9 @@ class Fuser:
     def _row_host(self, node: Node, loads: Loads, full: Shape, axes: tuple[int, ...]) -> Cluster | None:
         """The latest cluster that reduces the same axes of the same space and reads some of the same values."""
         leaves = self._in_memory(loads)
-        for cluster in sorted(dict.fromkeys(self.home.values()), key=lambda c: -c.number):
-            same = cluster.full == full and cluster.reduced == axes and not cluster.opened
-            if not same or cluster.root.op.family is not Family.REDUCTION or cluster.row > LONGEST_ROW:
+        for cluster in islice(reversed(self.rows.get((full, axes), [])), MOST_CANDIDATES):
+            taken_in = self.home.get(cluster.root) is not cluster
+            if taken_in or cluster.opened or cluster.row > LONGEST_ROW:
                 continue
             related = any(self.home.get(a) is cluster for a in leaves) or not cluster.leaves.keys().isdisjoint(leaves)
             if related and self._has_room(node, loads, cluster) and self._is_at_hand(loads, cluster, True):

@@ -6,6 +6,7 @@ the same structure. It touches no device.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -18,6 +19,7 @@ from vkgrad.ir.op import Shape
 from vkgrad.ir.program import Structure
 from vkgrad.ops.sources import LEAF
 from vkgrad.schedule.beside import longest_first, side_by_side
+from vkgrad.schedule.depth import Depths
 from vkgrad.schedule.fuse import Fuser
 from vkgrad.schedule.kernel import Dispatch, Group, Kernel
 from vkgrad.schedule.lower import Lowering
@@ -142,7 +144,11 @@ def build_plan(
 
     writer = {node: position for position, (_, _, stored) in enumerate(lowered) for node in stored}
     after = [{writer[anchor] for anchor in anchors if anchor in writer} for _, anchors, _ in lowered]
-    takeover = _takeovers(simple, leaves, replaces or {}, lowered, ids, writer, after)
+    readers: dict[Node, list[int]] = {}
+    for position, (_, anchors, _) in enumerate(lowered):
+        for anchor in anchors:
+            readers.setdefault(anchor, []).append(position)
+    takeover = _takeovers(simple, leaves, replaces or {}, lowered, readers, ids, writer, after)
     kernels = [kernel for kernel, _, _ in lowered]
     stacks: list[Stack] = []
     if stacking is not None and fuse:
@@ -161,9 +167,9 @@ def build_plan(
     lives: dict[int, Lifetime] = {}
     for node, number in ids.items():
         if node in writer and node not in first_target:
-            readers = [levels[p] for p, (_, anchors, _) in enumerate(lowered) if node in anchors]
             start = levels[writer[node]]
-            lives[number] = Lifetime(node.size * node.dtype.size_bytes, start, max(readers, default=start))
+            last = max((levels[reader] for reader in readers.get(node, ())), default=start)
+            lives[number] = Lifetime(node.size * node.dtype.size_bytes, start, last)
     offsets, arena = pack(list(lives.values()))
     place = dict(zip(lives, offsets, strict=True))
     buffers = []
@@ -174,10 +180,11 @@ def build_plan(
             buffers.append(PlanBuffer("output", first_target[node], node.shape, node.dtype))
         else:
             buffers.append(PlanBuffer("temporary", place[number], node.shape, node.dtype))
-    hidden = _hidden(stacks, lowered, lives.keys(), ids)
+    stack_of = {position: stack for stack in stacks for position in stack.members}
+    hidden = _hidden(stack_of, lowered, lives.keys(), ids)
     dispatches: list[tuple[Dispatch, int]] = []
     for unit in sorted(units, key=lambda unit: (levels[unit[0]], unit[0])):
-        stack = next((stack for stack in stacks if unit[0] in stack.members), None)
+        stack = stack_of.get(unit[0])
         if stack is not None:
             parts: Sequence[Dispatch] = [_group(stack, unit, hidden)]
         else:
@@ -216,7 +223,7 @@ def _levels(units: Sequence[tuple[int, ...]], after: Sequence[set[int]]) -> list
 
 
 def _hidden(
-    stacks: Sequence[Stack],
+    stack_of: dict[int, Stack],
     lowered: Sequence[tuple[Kernel, dict[Node, None], list[Node]]],
     temporaries: Iterable[int],
     ids: dict[Node, int],
@@ -224,7 +231,7 @@ def _hidden(
     """Temporaries that nobody outside the stack which writes them reads."""
     found = set(temporaries)
     for position, (_, anchors, _) in enumerate(lowered):
-        own = next((stack for stack in stacks if position in stack.members), None)
+        own = stack_of.get(position)
         # A leaf that is only waited for is in no buffer.
         read = [ids[anchor] for anchor in anchors if anchor in ids]
         found -= {number for number in read if own is None or number not in own.staged}
@@ -268,23 +275,12 @@ def _order(after: Sequence[set[int]]) -> list[int]:
     return out
 
 
-def _reaches(after: Sequence[set[int]], start: int, goal: int) -> bool:
-    stack, seen = [start], {start}
-    while stack:
-        position = stack.pop()
-        if position == goal:
-            return True
-        fresh = after[position] - seen
-        seen |= fresh
-        stack.extend(fresh)
-    return False
-
-
 def _takeovers(
     simple: Sequence[Node],
     leaves: Sequence[Node],
     replaces: dict[int, int],
     lowered: Sequence[tuple[Kernel, dict[Node, None], list[Node]]],
+    readers: dict[Node, list[int]],
     ids: dict[Node, int],
     writer: dict[Node, int],
     after: list[set[int]],
@@ -295,22 +291,29 @@ def _takeovers(
     itself must read it only where it writes.
     """
     takeover: dict[int, int] = {}
+    if not replaces:
+        return takeover
+    depths: Depths[int] = Depths()
+    for position in _order(after):
+        depths.add(position, after[position])
+    times = Counter(simple)
     for target, leaf_index in replaces.items():
         node, old = simple[target], leaves[leaf_index]
-        if node not in writer or ids[node] in takeover or simple.count(node) > 1:
+        if node not in writer or ids[node] in takeover or times[node] > 1:
             continue
         if (node.shape, node.dtype) != (old.shape, old.dtype):
             continue
-        if old in simple:  # the old value is itself a result, which is copied after the kernels
+        if old in times:  # the old value is itself a result, which is copied after the kernels
             continue
         position = writer[node]
         kernel = lowered[position][0]
         if old in ids and not _reads_where_it_writes(kernel, ids[old], ids[node]):
             continue
-        readers = [p for p, (_, anchors, _) in enumerate(lowered) if old in anchors and p != position]
-        if any(_reaches(after, reader, position) for reader in readers):
+        others = [reader for reader in readers.get(old, ()) if reader != position]
+        if any(depths.reaches(reader, (position,)) for reader in others):
             continue
-        after[position].update(readers)
+        after[position].update(others)
+        depths.add(position, others)
         takeover[ids[node]] = ids.setdefault(old, len(ids))
     return takeover
 

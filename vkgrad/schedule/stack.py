@@ -10,7 +10,7 @@ the order in which it would add them up alone, and for how much work a row is wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from math import prod
@@ -78,7 +78,7 @@ def find_stacks(
         stack = search.grow(place)
         if stack is None:
             continue
-        if known < len(search.stacks) and -len(stack.members) > min(waiting, default=(0,))[0]:
+        if known < len(search.stacks) and -len(stack.members) > (waiting[0][0] if waiting else 0):
             heappush(waiting, (-len(stack.members), place, len(search.stacks)))  # others took some of its members
         else:
             search.take(stack)
@@ -102,12 +102,39 @@ class _Search:
         self.stacks: list[Stack] = []
         self.unit: dict[int, Stack] = {}
         self.sorted = list(order)
+        self.place = {position: place for place, position in enumerate(order)}  # in `sorted`
+        self.readers: dict[int, list[int]] = {}
+        for position in order:
+            for needed in after[position]:
+                self.readers.setdefault(needed, []).append(position)
 
     def take(self, stack: Stack) -> None:
         self.stacks.append(stack)
         self.unit.update(dict.fromkeys(stack.members, stack))
         self.free -= stack.members.keys()
-        self.sorted = _order_of_units(self.order, self.after, self.unit)
+        self._gather(stack)
+
+    def _gather(self, stack: Stack) -> None:
+        """Bring the members side by side: what stands among them and needs one of them goes behind them.
+
+        A stack is one dispatch, and stands in `sorted` as one; so nothing between its members can need some of them
+        and be needed by others.
+        """
+        first, last = (pick(self.place[member] for member in stack.members) for pick in (min, max))
+        before: list[int] = []
+        late: dict[int, None] = {}
+        for position in self.sorted[first : last + 1]:
+            unit = self.unit.get(position)
+            if unit is stack or position in late:
+                continue
+            together = (position,) if unit is None else unit.members
+            needs = [self.after[member] for member in together]
+            if all(own.isdisjoint(stack.members) and own.isdisjoint(late) for own in needs):
+                before.append(position)
+            else:
+                late.update(dict.fromkeys(together))
+        self.sorted[first : last + 1] = [*before, *stack.members, *late]
+        self.place.update((self.sorted[place], place) for place in range(first, last + 1))
 
     def grow(self, place: int) -> Stack | None:
         """The stack that begins with the kernel at `place` of the order, if another one joins it."""
@@ -116,44 +143,33 @@ class _Search:
         if stack is None:
             return None
         outside: set[int] = set()  # what needs the stack, and is not in it
+        asked: set[int] = set()
+        next_up: list[int] = []  # places of what needs the stack
+
+        def ask_readers(of: Iterable[int]) -> None:
+            for position in of:
+                for reader in self.readers.get(position, ()):
+                    if reader not in asked:
+                        asked.add(reader)
+                        heappush(next_up, self.place[reader])
+
+        ask_readers((start,))
         since = 0
-        for position in self.sorted[self.sorted.index(start) + 1 :]:
-            needs = self.after[position]
-            if needs.isdisjoint(stack.members) and needs.isdisjoint(outside):
-                continue
-            if needs.isdisjoint(outside) and position in self.free and self._join(stack, position):
+        while next_up and since <= LOOK_AHEAD:
+            position = self.sorted[heappop(next_up)]
+            if self.after[position].isdisjoint(outside) and position in self.free and self._join(stack, position):
                 since = 0
+                ask_readers((position,))
                 continue
-            outside.add(position)
-            if position in self.unit:  # a stack is one dispatch: what needs a part of it needs it all
-                outside.update(self.unit[position].members)
+            unit = self.unit.get(position)
+            together = (position,) if unit is None else tuple(unit.members)  # what needs a part of it needs it all
+            outside.update(together)
+            ask_readers(together)
             since += 1
-            if since > LOOK_AHEAD:
-                break
         return stack if len(stack.members) > 1 else None
 
     def _join(self, stack: Stack, position: int) -> bool:
         return _join(stack, self.kernels[position], position, self.stacking, self.max_buffers)
-
-
-def _order_of_units(order: Sequence[int], after: Sequence[Set[int]], unit: Mapping[int, Stack]) -> list[int]:
-    """`order` with no member of a stack before anything that another member needs."""
-    needs = [set(own) for own in after]
-    for position, stack in unit.items():
-        needs[position] = {p for member in stack.members for p in after[member] if p not in stack.members}
-    out: list[int] = []
-    seen: set[int] = set()
-    for start in order:
-        pending = [(start, False)]
-        while pending:
-            position, ready = pending.pop()
-            if ready:
-                out.append(position)
-            elif position not in seen:
-                seen.add(position)
-                pending.append((position, True))
-                pending.extend((p, False) for p in sorted(needs[position]))
-    return out
 
 
 def _begin(kernel: Kernel, position: int, stacking: Stacking) -> Stack | None:
