@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from types import ModuleType
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import vkgrad as vg
+from vkgrad.errors import ShapeError
 from vkgrad.showing import MOST_SHOWN, html_array
 
 pytestmark = pytest.mark.device
@@ -57,3 +59,42 @@ def test_tables_bring_no_colours_of_their_own() -> None:
     """A notebook may be dark: only lines that can be seen on both are drawn."""
     shown = vg.ones((2, 2))._repr_html_()
     assert not re.search(r"(?<!-)color:|background", shown)
+
+
+# ---- what completion offers, and what prints as one line
+@pytest.mark.parametrize(
+    "module", [vg.nn, vg.nn.functional, vg.optim, vg.data, vg.viz, vg.random, vg.linalg, vg.metrics]
+)
+def test_completion_offers_what_is_meant_to_be_used(module: ModuleType) -> None:
+    assert dir(module) == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in dir(module))
+
+
+def test_completion_of_the_package() -> None:
+    offered = set(dir(vg))
+    assert {"nn", "data", "fit", "save", "tensor", "sin", "errors", "viz", "float32", "__version__"} <= offered
+    assert not {"engine", "ir", "ops", "functions", "step", "NO_COMPLEX", "TYPE_CHECKING"} & offered
+    assert [name for name in offered if not hasattr(vg, name)] == []
+    assert vg.__version__[0].isdigit()
+
+
+def test_data_shows_its_shapes_not_its_elements() -> None:
+    split = vg.data.Split(np.zeros((30, 8, 8), np.uint8), np.zeros(30, np.int32))
+    assert repr(split) == "Split(images (30, 8, 8) uint8, labels (30,) int32)"
+    whole = vg.data.Dataset(split, split.first(2), ("a", "b"), "here")
+    assert repr(whole).splitlines() == [
+        "Dataset from here",
+        "  train: Split(images (30, 8, 8) uint8, labels (30,) int32)",
+        "  test:  Split(images (2, 8, 8) uint8, labels (2,) int32)",
+        "  2 classes, a to b",
+    ]
+    loader = vg.data.DataLoader(split.images, split.labels, batch_size=8)
+    assert repr(loader) == "DataLoader of 4 batches of 8, shuffled, from (30, 8, 8) uint8, (30,) int32"
+
+
+def test_one_element_formats_as_a_number() -> None:
+    loss = vg.tensor([1.23456])
+    assert f"{loss:.3f}" == "1.235" and round(loss, 2) == pytest.approx(1.23) and round(loss) == 1
+    assert f"{loss}" == repr(loss)
+    with pytest.raises(ShapeError, match="2 elements"):
+        f"{vg.ones((2,)):.3f}"

@@ -1,8 +1,12 @@
 """vkgrad: a small deep-learning framework that trains through Vulkan.
 
-Importing it opens no device; the first value that is needed does.
+Importing it opens no device; the first value that is needed does. Functions of tensors are here, by NumPy's names;
+layers and losses in `vkgrad.nn`, then there are `vkgrad.optim` and `vkgrad.data`; `vkgrad.fit` trains in one call.
+
+`python -m vkgrad doctor` checks that it works on this machine, `python -m vkgrad info` lists devices and switches.
 """
 
+from types import ModuleType as _Module
 from typing import TYPE_CHECKING
 
 from vkgrad import einops_backend, functions, indexing, nn, optim, random, tree, updates
@@ -94,6 +98,10 @@ else:
     def __getattr__(name: str) -> object:
         if name in ("complex64", "complex128"):
             raise AttributeError(f"no {name}: {NO_COMPLEX}")
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("vkgrad")
         if name not in _LATER:
             raise AttributeError(f"module 'vkgrad' has no attribute {name!r}")
         from importlib import import_module
@@ -103,5 +111,8 @@ else:
         globals()[name] = found
         return found
 
+    _USED = (*_LATER, "errors", "nn", "optim", "random", "tree")  # other modules are what the package is made of
+
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_LATER})
+        inside = {name for name, value in globals().items() if isinstance(value, _Module)} - {*_USED}
+        return sorted({*globals(), *_USED, "__version__"} - inside - {"NO_COMPLEX", "TYPE_CHECKING"})

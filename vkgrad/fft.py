@@ -32,6 +32,11 @@ __all__ = [
     "irfftn", "rfft", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 LARGEST_FACTOR = 32  # one dense product a factor: larger means fewer passes over memory and more arithmetic
 
 NORMS = ("backward", "ortho", "forward")

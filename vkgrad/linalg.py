@@ -31,6 +31,11 @@ __all__ = [
     "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "triangular_solve", "vecdot", "vector_norm",
 ]  # fmt: skip
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Axes = int | Sequence[int] | None
 
 

@@ -15,6 +15,12 @@ from vkgrad.errors import OptionError, ShapeError
 from vkgrad.history import no_grad
 from vkgrad.tensor import Operand, Tensor, asarray, tensor
 
+__all__ = ["Accuracy", "ConfusionMatrix", "Mean", "accuracy", "confusion_matrix"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 def accuracy(scores: Operand, labels: Operand, k: int = 1) -> Tensor:
     """The share of examples whose label is among the k highest scores; a tie counts for the label with the lower index.

@@ -183,6 +183,13 @@ class Tensor:
     def __int__(self) -> int:
         return int(self.item())
 
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self.item(), digits)
+
+    def __format__(self, spec: str) -> str:
+        """The one element by the format's rules, `f"{loss:.3f}"`; without any, the text of the tensor."""
+        return format(self.item(), spec) if spec else str(self)
+
     def __bool__(self) -> bool:
         return bool(self.item())
 

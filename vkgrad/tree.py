@@ -13,6 +13,12 @@ from typing import Any, NamedTuple
 
 from vkgrad.errors import ShapeError
 
+__all__ = ["Leaf", "Structure", "explored", "flatten", "is_module", "leaves", "replace", "structure", "transform"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 class Leaf(NamedTuple):
     """One leaf, how to write its place (`[0]['w']`, `.layer.weight`), and whether it is a module's parameter."""

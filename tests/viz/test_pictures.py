@@ -92,7 +92,8 @@ def test_a_plan_without_inputs_is_drawn() -> None:
 
 def test_forms(layer: vg.Tensor, tmp_path: Path) -> None:
     picture = vg.viz.plan(layer)
-    assert picture._repr_svg_() == picture.svg()
+    assert picture._repr_svg_() == (picture.svg(), {"alt": picture.title})
+    assert repr(picture) == f"Picture: {picture.title}; .save(path) writes it to a file"
     ElementTree.fromstring(picture.save(tmp_path / "plan.svg").read_text())
     page = picture.save(tmp_path / "plan.html").read_text()
     assert "<svg" in page and "dispatches in" in page and not re.findall(r'(?:src|href)="', page)

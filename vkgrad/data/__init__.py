@@ -15,3 +15,7 @@ __all__ = [
     "DataLoader", "Dataset", "ImageFolder", "Split", "digits", "fashion_mnist", "mnist", "pin_memory", "read_csv",
     "read_idx", "write_idx",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

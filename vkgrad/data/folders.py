@@ -32,6 +32,21 @@ class ImageFolder:
         DataNotFoundError: the folder is not there, or has no images in folders of their own.
         UnsupportedError: Pillow is not installed.
         DataError: on indexing, a file is no image or damaged.
+
+    Example:
+        >>> import os, tempfile, numpy as np, vkgrad as vg
+        >>> from PIL import Image
+        >>> folder = tempfile.mkdtemp()
+        >>> for name in ("cats", "dogs"):
+        ...     os.mkdir(os.path.join(folder, name))
+        ...     Image.fromarray(np.zeros((40, 30), np.uint8)).save(os.path.join(folder, name, "1.png"))
+        >>> images = vg.data.ImageFolder(folder, size=(28, 28), channels=1)
+        >>> images
+        ImageFolder of 2 images in grey, at 28 x 28; 2 classes: cats, dogs
+        >>> as_floats = lambda x, y: (x.astype(np.float32) / 255, y)
+        >>> x, y = next(iter(vg.data.DataLoader(images, batch_size=2, transform=as_floats)))
+        >>> x.shape, y.shape
+        ((2, 1, 28, 28), (2,))
     """
 
     def __init__(self, folder: str | os.PathLike[str], size: tuple[int, int] | None = None, channels: int = 3) -> None:
@@ -55,6 +70,12 @@ class ImageFolder:
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def __repr__(self) -> str:
+        size = "as they are" if self.size is None else f"at {self.size[0]} x {self.size[1]}"
+        channels = "grey" if self.channels == 1 else "colour"
+        names = ", ".join(self.class_names[:4]) + (", …" if len(self.class_names) > 4 else "")
+        return f"ImageFolder of {len(self):,} images in {channels}, {size}; {len(self.class_names)} classes: {names}"
 
     def __getitem__(self, index: int) -> tuple[Array, Array]:
         path = self.paths[index]

@@ -127,6 +127,11 @@ class DataLoader:
         whole, rest = divmod(self.example_count, self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
+    def __repr__(self) -> str:
+        given = ", ".join(f"{array.shape} {array.dtype}" for array in self.arrays) or repr(self.dataset)
+        order = "shuffled" if self.shuffle else "in order"
+        return f"DataLoader of {len(self)} batches of {self.batch_size}, {order}, from {given}"
+
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         epoch, first = self.epoch, self._skipped
         self.epoch, self._handed_out, self._skipped = epoch + 1, first, 0

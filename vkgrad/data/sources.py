@@ -41,7 +41,7 @@ DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
 DIGITS_TRAIN_COUNT = 1437
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Split:
     """Images and their labels.
 
@@ -61,12 +61,15 @@ class Split:
     def __len__(self) -> int:
         return len(self.images)
 
+    def __repr__(self) -> str:
+        return f"Split(images {self.images.shape} {self.images.dtype}, labels {self.labels.shape} {self.labels.dtype})"
+
     def first(self, count: int) -> Split:
         """Return the first `count` examples (all of them when there are fewer), without copying."""
         return Split(self.images[:count], self.labels[:count])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """A set of labelled images, divided into training and test, and where it was found."""
 
@@ -82,6 +85,10 @@ class Dataset:
                     f"{self.origin}: {split_name} labels run from {split.labels.min()} to {split.labels.max()}, "
                     f"but there are {len(self.class_names)} classes"
                 )
+
+    def __repr__(self) -> str:
+        classes = f"{len(self.class_names)} classes, {self.class_names[0]} to {self.class_names[-1]}"
+        return f"Dataset from {self.origin}\n  train: {self.train}\n  test:  {self.test}\n  {classes}"
 
 
 def fashion_mnist(folder: str | os.PathLike[str] | None = None) -> Dataset:

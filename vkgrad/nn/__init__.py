@@ -311,3 +311,7 @@ __all__ = [
     "scaled_dot_product_attention",
     "smooth_l1_loss",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -222,6 +222,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def softmax(x: Any, dim: int = -1) -> Tensor:
     """exp(x), divided by its sum along axis `dim`."""
     return f.softmax(x, axis=dim)

@@ -65,3 +65,7 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,3 +11,7 @@ from vkgrad.viz.picture import Picture
 from vkgrad.viz.plans import plan
 
 __all__ = ["Album", "MemoryMap", "Picture", "autodiff", "graph", "memory", "plan", "to_networkx"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

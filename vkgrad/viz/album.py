@@ -25,6 +25,9 @@ class Album:
     def __getitem__(self, name: str) -> Drawing:
         return self.drawings[name]
 
+    def __repr__(self) -> str:
+        return f"Album of {len(self)} drawings: {', '.join(self.drawings)}; .save(path) writes them to a page"
+
     def _repr_html_(self) -> str:
         return "".join(
             f'<figure style="margin:0 0 1em;overflow-x:auto"><figcaption>{escape(name)}</figcaption>{drawing.svg()}'

@@ -19,8 +19,11 @@ class Drawing:
     def svg(self) -> str:
         raise NotImplementedError
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    def _repr_svg_(self) -> tuple[str, dict[str, str]]:
+        return self.svg(), {"alt": self.title}  # for readers who do not see it
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self.title}; .save(path) writes it to a file"
 
     def html(self) -> str:
         """A page that holds the drawing and its notes, and needs nothing else."""

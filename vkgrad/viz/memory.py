@@ -59,7 +59,7 @@ def lives(plan: Plan) -> list[Life]:
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MemoryMap(Drawing):
     """What `viz.memory` returns: shown by a notebook, and saved by `save`."""
 

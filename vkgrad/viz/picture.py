@@ -42,7 +42,7 @@ class Box:
         return widest * CHARACTER_PX + 2 * PADDING_X, len(self.lines) * LINE_PX + 2 * PADDING_Y
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Picture(Drawing):
     """What `viz.graph` and `viz.plan` return: shown by a notebook, and saved by `save`.
 

@@ -34,7 +34,7 @@ def round_step(span: float) -> float:
         power *= 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Timeline(Drawing):
     """Kernels as bars over µs: shown by a notebook, and saved by `save`."""
 
