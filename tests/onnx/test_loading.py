@@ -18,8 +18,8 @@ from onnx.backend.test.case.node import collect_testcases
 import vkgrad as vg
 from tests.golden.compare import assert_close
 from tests.golden.patterns import chirp
-from tests.networks import Block
-from tests.onnx.test_exporting import FOLDER, NETWORKS, RESULTS, network
+from tests.networks import Block, ResNet18
+from tests.onnx.test_exporting import FOLDER, NETWORKS, RESULTS, TOLERANCE, error_of, evaluated, network
 from vkgrad import nn, optim
 from vkgrad.errors import DataError, DataNotFoundError, ShapeError, UnsupportedError, VkgradError
 from vkgrad.onnx.loading import Loaded
@@ -54,6 +54,26 @@ def test_an_exported_network_comes_back_and_trains(name: str, tmp_path: Path) ->
         assert_close(after[key], value, "network", key)
     state = dict(original.state_dict())
     original.load_state_dict({**state, **model.state_dict()})  # and the weights go back
+
+
+def test_resnet18_of_full_size(tmp_path: Path) -> None:
+    """As it is used, 64 channels wide with 1000 classes, on small images: out, evaluated elsewhere, back, one step."""
+    vg.manual_seed(3)
+    original = ResNet18()
+    x = chirp((2, 3, 32, 32), 1.0, 0.2)
+    original(vg.tensor(x)).numpy()  # statistics that keep activations at their usual size
+    written = vg.onnx.export(original.eval(), [x], tmp_path / "f.onnx")
+    model = vg.onnx.load(tmp_path / "f.onnx")
+    assert sum(p.size for p in model.parameters()) == 11_689_512
+    y = original(vg.tensor(x)).numpy()
+    assert error_of(model(vg.tensor(x)).numpy(), y) <= TOLERANCE
+    assert error_of(evaluated(written, [x], reference=False)["onnxruntime"][0], y) <= TOLERANCE
+    loss, after = stepped(model, x)
+    expected_loss, expected = stepped(original, x)
+    assert loss == pytest.approx(expected_loss, rel=1e-5) and after.keys() == expected.keys()
+    for key, value in expected.items():
+        assert_close(after[key], value, "network", key)
+    assert float((model(vg.tensor(x)) ** 2).mean()) < loss
 
 
 def test_a_step_under_jit(tmp_path: Path) -> None:
