@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vkgrad.errors import OptionError, UnsupportedError
 from vkgrad.functional import value_and_grad
 from vkgrad.history import no_grad
@@ -85,8 +87,8 @@ def fit(
             the training batches as they come if there are none.
         schedule: moved on after each epoch.
         listeners: called with each epoch's record and the model; training stops when one returns True.
-        checkpoint: a file to write after each epoch; `load_checkpoint` brings `model`, `optimizer`, `loader` and
-            `schedule` from it.
+        checkpoint: a file to write after each epoch; `load_checkpoint` brings `model`, `optimizer`, `loader`,
+            `schedule` and, for listeners that have a state, `listener0`, `listener1`, ... from it.
         progress: show a bar on standard error, whose loss is read only when it is drawn.
 
     Raises:
@@ -144,10 +146,11 @@ def fit(
         if schedule is not None:
             schedule.step()
         history.append(record)
+        answers = [listener(record, model) for listener in listening]  # all of them hear of it
         if checkpoint is not None:
             parts = {"model": model, "optimizer": optimizer, "loader": loader, "schedule": schedule}
+            parts |= {f"listener{k}": one for k, one in enumerate(listening) if hasattr(one, "load_state_dict")}
             save_checkpoint(checkpoint, **{name: part for name, part in parts.items() if part is not None})
-        answers = [listener(record, model) for listener in listening]  # all of them hear of it
         if True in answers:
             break
     return history
@@ -202,7 +205,11 @@ class EarlyStopping:
         min_delta: by how much an epoch must be better to count.
         mode: "min" if less is better, "max" if more is.
         restore: give the model its state of the best epoch back when it stops.
+
+    It can be a part of a checkpoint; `fit` then goes on waiting where it was.
     """
+
+    open_state = True  # the best epoch's model is in it only once there was an epoch
 
     def __init__(
         self,
@@ -244,6 +251,17 @@ class EarlyStopping:
         if self.restore:
             model.load_state_dict(self._state)
         return True
+
+    def state_dict(self) -> dict[str, Any]:
+        """The best number, for how many epochs none was better, and the model of that epoch."""
+        kept = {f"model/{name}": value for name, value in self._state.items()}
+        return {"best": self.best, "waited": self.waited, **kept}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on waiting from a saved state."""
+        self.best, self.waited = state["best"], state["waited"]
+        kept = {name: value for name, value in state.items() if name.startswith("model/")}
+        self._state = {name.removeprefix("model/"): np.asarray(value) for name, value in kept.items()}
 
 
 class TensorBoard:

@@ -31,9 +31,10 @@ _NUMBERS = (bool, int, float, str, type(None))
 def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
     """Write the parts of a training run, each under its keyword, and the state of the random generator.
 
-    A part is a module, an optimiser, a schedule, a `GradScaler`, a `DataLoader` or anything else with a `state_dict` of
-    tensors and numbers; a tensor; or a number, text or None, such as the step. Call it between two steps. The file
-    replaces an older one in one move, so a crash while it is written leaves the older one.
+    A part is a module (an `AveragedModel` too), an optimiser, a schedule, a `GradScaler`, an `EarlyStopping`, a
+    `DataLoader` or anything else with a `state_dict` of tensors and numbers; a tensor; or a number, text or None, such
+    as the step. Call it between two steps. The file replaces an older one in one move, so a crash while it is written
+    leaves the older one.
 
     Raises:
         DataError: a part is none of these.
@@ -70,7 +71,8 @@ def load_checkpoint(path: str | os.PathLike[str], **parts: Any) -> dict[str, Any
     """Bring parts made like those that were saved, and the random generator, to their saved state.
 
     Returns the numbers and texts that were saved beside them, by keyword. A part of the file that is not asked for is
-    left in it. Nothing is changed unless all of it fits.
+    left in it. Nothing is changed unless all of it fits; that is not asked of a part whose attribute `open_state` is
+    true, because it has more names once it has run.
 
     Raises:
         DataNotFoundError: there is no such file.
@@ -89,7 +91,8 @@ def load_checkpoint(path: str | os.PathLike[str], **parts: Any) -> dict[str, Any
     for part, value in wanted.items():
         if part not in states:
             raise DataError(f"{path}: no part {part!r} to load; the checkpoint has {', '.join(sorted(states))}")
-        _check(f"{path}: {part}", _state_of(part, value), states[part])
+        if not getattr(value, "open_state", False):
+            _check(f"{path}: {part}", _state_of(part, value), states[part])
     for part, value in wanted.items():
         _bring(value, states[part])
     engine.flush()
