@@ -103,6 +103,15 @@ def test_lu_and_what_follows_from_it(n: int) -> None:
     near(size, np.linalg.slogdet(exact)[1], 8 * condition)
 
 
+@pytest.mark.parametrize("shape", [(5, 2), (2, 5), (2, 3, 4), (3, 0), (0, 3)])
+def test_lu_of_tall_and_wide_matrices(shape: tuple[int, ...]) -> None:
+    a = general(*shape)
+    rows, lower, upper = vg.linalg.lu(vg.tensor(a))
+    least = min(shape[-2:])
+    assert (lower.shape, upper.shape) == ((*shape[:-1], least), (*shape[:-2], least, shape[-1]))
+    near(lower @ upper, np.take_along_axis(a, rows.numpy()[..., None], -2).astype(np.float64), 16)
+
+
 def test_pivots_are_needed_and_the_first_of_equals_is_taken() -> None:
     a = np.array([[0, 1, 2], [1, 2, 3], [-1, 0, 1]], np.float32)
     assert vg.linalg.lu(a).rows.tolist() == [1, 2, 0]
@@ -214,6 +223,9 @@ DERIVATIVES: dict[str, tuple[Callable[..., vg.Tensor], Callable[[], list[np.ndar
         lambda a, y: _weighted(vg.linalg.triangular_solve(a, y, unit=True)), lambda: [general(3, 3), general(3, 2)],
     ),
     "lu": (lambda a: _weighted(*vg.linalg.lu(a)[1:]), lambda: [general(4, 4)]),
+    "tall lu": (lambda a: _weighted(*vg.linalg.lu(a)[1:]), lambda: [general(5, 3)]),
+    "wide lu": (lambda a: _weighted(*vg.linalg.lu(a)[1:]), lambda: [general(3, 5)]),
+    "large det": (lambda a: _weighted(vg.linalg.det(a)), lambda: [general(5, 5)]),
     "solve": (lambda a, y: _weighted(vg.linalg.solve(a, y)), lambda: [definite(3, 3), general(3)]),
     "inv": (lambda a: _weighted(vg.linalg.inv(a)), lambda: [definite(2, 3, 3)]),
     "det": (lambda a: _weighted(vg.linalg.det(a)), lambda: [general(3, 3)]),
@@ -251,6 +263,98 @@ def test_derivatives_on_the_device(name: str) -> None:
         expected = [x.numpy() for x in exact]
     for gradient, array in zip(found, expected, strict=True):
         near(gradient, array, 3000, name)
+
+
+def cofactors(a: np.ndarray) -> np.ndarray:
+    """The derivative of the determinant by each element, from the determinants of what is left without its lines."""
+    n = len(a)
+    found = np.zeros((n, n))
+    for i, j in np.ndindex(n, n):
+        found[i, j] = (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1))
+    return found
+
+
+def singular_matrices() -> dict[str, np.ndarray]:
+    five = general(5, 5).astype(np.float64)
+    five[4] = five[0] + 2 * five[1]
+    return {
+        "2": np.array([[1.0, 2], [2, 4]]),
+        "3": np.array([[1.0, 2, 3], [2, 4, 6], [1, 0, 1]]),
+        "3 of rank 1": np.array([[1.0, 2, 3], [2, 4, 6], [3, 6, 9]]),
+        "5": five,
+        "a zero on the diagonal": np.diag([1.0, 2, 0, 3]),
+        "of rank 2": np.diag([1.0, 0, 0, 3]),
+        "zero": np.zeros((4, 4)),
+        "nothing but shifts": np.diag(np.ones(3), 1),
+    }
+
+
+@pytest.mark.parametrize("name", singular_matrices())
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_determinants_of_singular_matrices_have_derivatives(name: str, dtype: str) -> None:
+    a = singular_matrices()[name]
+    x = vg.tensor(a.astype(dtype))
+    with vg.counting() as c:
+        found = vg.grad(vg.linalg.det)(x).numpy()
+    assert c.host_nodes == 0 and c.dispatches > 0
+    exact = cofactors(a.astype(dtype).astype(np.float64))
+    np.testing.assert_allclose(found, exact, atol=(1e-12 if dtype == "float64" else 1e-4) * max(np.abs(exact).max(), 1))
+    batched = vg.vmap(vg.grad(vg.linalg.det))(vg.stack([x, x + vg.eye(len(a), dtype=x.dtype)]))
+    np.testing.assert_array_equal(batched[0].numpy(), found)
+
+
+@pytest.mark.parametrize("name", [name for name in singular_matrices() if name != "nothing but shifts"])
+def test_second_derivatives_of_singular_determinants(name: str, on_cpu: None) -> None:
+    a = singular_matrices()[name]
+    n = len(a)
+    exact = np.zeros((n, n, n, n))
+    for i, j, k, m in np.ndindex(n, n, n, n):
+        if i != k and j != m:
+            moved = a.copy()
+            moved[[i, k]] = 0
+            moved[i, j] = moved[k, m] = 1
+            exact[i, j, k, m] = np.linalg.det(moved)
+    found = vg.hessian(vg.linalg.det)(vg.tensor(a)).numpy()
+    np.testing.assert_allclose(found, exact, atol=1e-13 if n <= 3 else 1e-6)
+
+
+def _by_differences(function: Callable[[np.ndarray], np.ndarray], a: np.ndarray, way: np.ndarray) -> np.ndarray:
+    return (function(a + 1e-5 * way) - function(a - 1e-5 * way)) / 2e-5
+
+
+@pytest.mark.parametrize(
+    ("a", "way"),
+    [
+        (np.eye(3), general(3, 3)),  # all singular values are equal
+        (np.diag([2.0, 2, 5]), general(3, 3)),
+        (np.outer([1.0, 2, 3, 4], [1.0, -1, 2]), None),  # rank 1, and two singular values of 0
+        (np.zeros((3, 2)), None),
+    ],
+)
+def test_pseudo_inverses_where_singular_values_are_equal(a: np.ndarray, way: np.ndarray | None, on_cpu: None) -> None:
+    if way is None:  # a way along which the rank stays
+        way = general(len(a), len(a)) @ a
+    tangent = vg.jvp(vg.linalg.pinv, (vg.tensor(a),), (vg.tensor(way.astype(np.float64)),))[1]
+    np.testing.assert_allclose(tangent.numpy(), _by_differences(np.linalg.pinv, a, way), atol=1e-8)
+    y = vg.ones(len(a), dtype="float64")
+    solved = vg.jvp(lambda x: vg.linalg.lstsq(x, y).solution, (vg.tensor(a),), (vg.tensor(way.astype(np.float64)),))
+    np.testing.assert_allclose(solved[1].numpy(), tangent.numpy().sum(1), atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["eigvalsh", "svdvals"])
+def test_equal_eigenvalues_have_gradients_and_their_vectors_no_number(name: str) -> None:
+    a = vg.tensor(np.diag([2.0, 2, 5]).astype(np.float32))
+    with vg.counting() as c:
+        cubes = vg.grad(lambda x: (getattr(vg.linalg, name)(x) ** 3).sum())(a)
+        np.testing.assert_allclose(cubes.numpy(), 3 * np.diag([4.0, 4, 25]), rtol=1e-5)
+    assert c.host_nodes == 0
+    take = (lambda x: vg.linalg.eigh(x).eigenvectors) if name == "eigvalsh" else (lambda x: vg.linalg.svd(x).U)
+    weights = vg.tensor(general(3, 3))
+    found = vg.grad(lambda x: (take(x) * weights).sum())(a).numpy()
+    assert not np.isfinite(found).all(), "they turn by any angle: a number would be a wrong one"
+    for order in (2, -2):
+        g = vg.grad(lambda x, o=order: vg.linalg.matrix_norm(x, ord=o))(vg.eye(3)).numpy()
+        np.testing.assert_allclose(g, np.eye(3) / 3, atol=1e-6, err_msg="ties share")
 
 
 def test_a_wrong_derivative_is_seen(on_cpu: None) -> None:
@@ -314,7 +418,7 @@ def test_lstsq_like_numpy() -> None:
         (lambda: vg.linalg.cholesky(vg.ones((2, 3))), ShapeError, "square matrices"),
         (lambda: vg.linalg.inv(vg.ones(3)), ShapeError, r"takes matrices \(..., M, N\)"),
         (lambda: vg.linalg.solve(vg.ones((3, 3)), vg.ones(4)), ShapeError, "right-hand side of 3 rows"),
-        (lambda: vg.linalg.lu(vg.ones((2, 3))), ShapeError, "at least as many rows"),
+        (lambda: vg.linalg.lu(vg.ones(3)), ShapeError, r"takes matrices \(..., M, N\)"),
         (lambda: vg.linalg.qr(vg.ones((2, 3)), mode="full"), OptionError, "mode must be"),
         (lambda: vg.linalg.matrix_norm(vg.ones((2, 3)), ord=3), OptionError, "ord must be"),
         (lambda: vg.linalg.det(vg.ones((2, 2)) > 0), DTypeError, "mask"),

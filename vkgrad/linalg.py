@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkgrad import functions as f
+from vkgrad import singular
 from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.functions.linear import matmul, outer, tensordot, vecdot
 from vkgrad.functions.matrices import kron
@@ -129,15 +130,17 @@ def cholesky(x: Operand, upper: bool = False) -> Tensor:
 def lu(x: Operand) -> LUResult:
     """`x[rows] = L @ U`, with the largest pivot of each column.
 
-    Shapes: (..., M, N) with M >= N -> (..., M), (..., M, N), (..., N, N).
+    Shapes: (..., M, N) -> (..., M), (..., M, K), (..., K, N), where K = min(M, N).
     """
     source = _matrices("lu", x)
-    if source.shape[-2] < source.shape[-1]:
-        raise ShapeError(f"linalg.lu: takes at least as many rows as columns, got shape {source.shape}")
+    m, n = source.shape[-2:]
+    if m < n:
+        rows, left, right = lu(source[..., :, :m])
+        moved = derived(ops.rows_at(source[..., :, m:].node, rows.node), source)
+        return LUResult(rows, left, f.concat([right, triangular_solve(left, moved, unit=True)], axis=-1))
     packed = ops.lu(source.node)
     lower, upper, index = ops.lu_parts(packed)
-    n = source.shape[-1]
-    unit = f.eye(source.shape[-2], n, dtype=source.dtype)
+    unit = f.eye(m, n, dtype=source.dtype)
     return LUResult(derived(index, source), derived(lower, source) + unit, derived(upper, source))
 
 
@@ -240,29 +243,15 @@ def inv(x: Operand) -> Tensor:
     return solve(source, f.broadcast_to(f.eye(n, dtype=source.dtype), source.shape))
 
 
-def _pivots(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The diagonal of U (..., N), and the sign of the row exchanges (...)."""
-    packed = ops.lu(x.node)
-    _, upper, index = ops.lu_parts(packed)
-    diagonal_ = derived(b.reshape(ops.diagonal_of(upper), x.shape[:-1]), x)
-    rows = Tensor(index)
-    # A permutation's sign counts the pairs that stand the wrong way around.
-    wrong = (rows.expand_dims(-1) > rows.expand_dims(-2)) & (f.triu(f.ones(x.shape[-2:]), 1) > 0)
-    odd = wrong.astype(b.build("iota", extent=1).dtype).sum((-2, -1)) % 2
-    return diagonal_, (1 - 2 * odd).astype(x.dtype)
-
-
 def det(x: Operand) -> Tensor:
-    """The determinant. Shapes: (..., N, N) -> (...)."""
-    source = _matrices("det", x, square=True)
-    diagonal_, sign = _pivots(source)
-    return diagonal_.prod(-1) * sign
+    """The determinant, with derivatives also where it is 0. Shapes: (..., N, N) -> (...)."""
+    return singular.det(_matrices("det", x, square=True))
 
 
 def slogdet(x: Operand) -> SlogdetResult:
     """The sign of the determinant, and the logarithm of its size. Shapes: (..., N, N) -> (...), (...)."""
-    source = _matrices("slogdet", x, square=True)
-    diagonal_, sign = _pivots(source)
+    _, upper, _, sign = singular.pivots(_matrices("slogdet", x, square=True))
+    diagonal_ = singular.diagonal_of(upper)
     return SlogdetResult(f.sign(diagonal_).prod(-1) * sign, f.log(f.abs(diagonal_)).sum(-1))
 
 
@@ -274,10 +263,9 @@ def lstsq(a: Operand, y: Operand, rcond: float | None = None) -> LstsqResult:
     or (), rank (...), singular values (..., min(M, N)).
     """
     left, right, vector = _sides("lstsq", a, y, square=False)
-    u, s, vh = svd(left, full_matrices=False)
+    s = svdvals(left)
     kept = s > _cut(left, s, rcond).expand_dims(-1)
-    turned = (u.mT @ right) * f.where(kept, 1 / f.where(kept, s, 1.0), 0.0).expand_dims(-1)
-    solution = vh.mT @ turned
+    solution = pinv(left, rcond) @ right
     residuals = ((left @ solution - right) ** 2).sum(-2)
     rank = kept.astype(b.build("iota", extent=1).dtype).sum(-1)
     return LstsqResult(
@@ -292,11 +280,13 @@ def _cut(x: Tensor, s: Tensor, rtol: Any) -> Tensor:
 
 
 def pinv(x: Operand, rtol: Any = None) -> Tensor:
-    """The pseudo-inverse, by singular values. Shapes: (..., M, N) -> (..., N, M)."""
+    """The pseudo-inverse, by singular values; its derivative is that at constant rank.
+
+    Shapes: (..., M, N) -> (..., N, M).
+    """
     source = _matrices("pinv", x)
     u, s, vh = svd(source, full_matrices=False)
-    kept = s > _cut(source, s, rtol).expand_dims(-1)
-    return (vh.mT * f.where(kept, 1 / f.where(kept, s, 1.0), 0.0).expand_dims(-2)) @ u.mT
+    return singular.pinv(u, s, vh, source, s > _cut(source, s, rtol).expand_dims(-1))
 
 
 def matrix_rank(x: Operand, rtol: Any = None) -> Tensor:
@@ -339,7 +329,7 @@ def matrix_norm(x: Operand, *, keepdims: bool = False, ord: Any = "fro") -> Tens
         found = sums.max(-1) if ord > 0 else sums.min(-1)
     elif ord in ("nuc", 2, -2):
         s = svdvals(source)
-        found = s.sum(-1) if ord == "nuc" else s[..., 0] if ord == 2 else s[..., -1]
+        found = s.sum(-1) if ord == "nuc" else s.max(-1) if ord == 2 else s.min(-1)
     else:
         raise OptionError(f"linalg.matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
     return found.expand_dims((-2, -1)) if keepdims else found

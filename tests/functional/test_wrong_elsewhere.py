@@ -16,6 +16,7 @@ import pytest
 
 import vkgrad as vg
 from vkgrad import engine
+from vkgrad.config import config
 
 inf, nan = np.inf, np.nan
 
@@ -50,6 +51,23 @@ def slopes(f: Callable[[vg.Tensor], vg.Tensor], at: Any, dtype: str = "float32")
             [2.0, 0.0, -2.0],
             [0.5, 0, -0.5],
         ),
+        # products, whose factors are infinite where nobody looks
+        (lambda x: vg.where(x > 0, x * vg.log(x), 0.0), [1.0, 0.0, -1.0], [1, 0, 0]),
+        (lambda x: vg.where(x < 80, x * vg.exp(x), 1.0), [0.0, 5000.0], [1, 0]),
+        (lambda x: vg.where(x > 0, vg.sin(x) / x, 1.0), [np.pi / 2, 0.0], [-4 / np.pi**2, 0]),
+        (lambda x: (x * vg.log(x))[1:], [0.0, 1.0], [0, 1]),
+        (lambda x: vg.where(x != 0, vg.square(1 / x) * x, 0.0), [2.0, 0.0], [-0.25, 0]),
+        # what is missing is NaN
+        (lambda x: vg.where(vg.isnan(x), 0.0, x * x), [3.0, nan], [6, 0]),
+        (lambda x: vg.where(vg.isnan(x), 0.0, vg.tanh(x) + vg.sigmoid(x) * vg.abs(x)), [0.0, nan], [1, 0]),
+        (lambda x: vg.where(vg.isnan(x), 0.0, vg.gelu(x) + vg.silu(x) + vg.softplus(x)), [0.0, nan], [1.5, 0]),
+        # what is reduced
+        (lambda x: vg.where(vg.isnan(vg.max(x)), 0.0, vg.max(x)), [1.0, nan], [0, 0]),
+        (lambda x: vg.where(vg.isfinite(vg.prod(x)), vg.prod(x), 0.0), [2.0, inf, 0.0], [0, 0, 0]),
+        (lambda x: vg.where(vg.isfinite(vg.cumprod(x, 0)), vg.cumprod(x, 0), 0.0), [2.0, inf, 1.0], [1, 0, 0]),
+        (lambda x: vg.where(vg.isfinite(vg.var(x)), vg.var(x), 0.0), [2.0, inf, 1.0], [0, 0, 0]),
+        (lambda x: vg.logaddexp(vg.logsumexp(vg.where(x > 9, x, -inf)), vg.max(x)), [0.0, 1.0], [0, 1]),
+        (lambda x: vg.where(x[0] > 9, vg.softmax(x / 0), x), [1.0, 2.0], [1, 1]),
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -105,6 +123,85 @@ def test_argmax_finds_a_nan() -> None:
         assert np.isnan(float(vg.max(vg.tensor([1.0, nan, 3.0]))))
 
 
+def test_a_nan_among_the_candidates_gets_the_gradient() -> None:
+    """As PyTorch's max() and argmax: NaN is the largest, and the smallest."""
+    for f in (vg.max, vg.min):
+        assert slopes(f, [1.0, nan, 3.0, nan]) == [0, 0.5, 0, 0.5]
+    assert slopes(lambda x: vg.cummax(x, 0), [1.0, nan, 3.0]) == [1, 2, 0]
+    segments = vg.tensor([0, 0, 1], dtype="int32")
+    assert slopes(lambda x: vg.segment_max(x, segments, 2), [1.0, nan, 3.0]) == [0, 1, 1]
+
+
+# ---- where a function has a corner, a pole or a direction of its own
+@pytest.mark.parametrize("order", [1, 1.5, 2, 3, 4, 0.5, inf])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_norms_at_zero_and_beside_zeros(order: float, dtype: str) -> None:
+    for f in (lambda x: vg.norm(x, order), lambda x: vg.linalg.vector_norm(x, ord=order)):
+        assert slopes(f, [0.0, 0.0, 0.0], dtype) == [0, 0, 0]
+        np.testing.assert_allclose(slopes(f, [0.0, -2.0, 0.0], dtype), [0, -1, 0], rtol=1e-6)
+        assert np.isfinite(slopes(lambda x, f=f: vg.grad(lambda y: f(y).sum())(x), [0.0, 0.0], dtype)).all()
+
+
+def test_norms_of_negative_order_and_of_nothing() -> None:
+    for order in (-1, -2.5, -inf):
+        assert slopes(lambda x, o=order: vg.norm(x, o), [0.0, -2.0]) == [0, 0]
+    assert [vg.norm(vg.zeros(0), o).item() for o in (0, 1, 2, 3, inf)] == [0, 0, 0, 0, 0]
+    assert np.isnan(vg.norm(vg.tensor([nan, 1.0]), 3).item()) and vg.norm(vg.tensor([inf, 1.0]), 3).item() == inf
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_angles_and_lengths_at_the_origin_and_far_from_it(dtype: str) -> None:
+    def both(f: Any, y: float, x: float) -> list[float]:
+        return [g.item() for g in vg.grad(f, argnums=(0, 1))(vg.tensor(y, dtype), vg.tensor(x, dtype))]
+
+    for f in (vg.atan2, vg.hypot):
+        assert both(f, 0.0, 0.0) == [0, 0]
+        assert np.isnan(both(vg.hypot, nan, 1.0)).all()
+        second = vg.grad(lambda y, f=f: vg.grad(f)(y, vg.tensor(0.0, dtype)))(vg.tensor(0.0, dtype)).item()
+        assert not np.isnan(second)
+    for far in (1e-30, 1.0, 1e30):
+        np.testing.assert_allclose(both(vg.atan2, far, far), [0.5 / far, -0.5 / far], rtol=1e-6)
+        np.testing.assert_allclose(both(vg.hypot, 3 * far, 4 * far), [0.6, 0.8], rtol=1e-6)
+    assert both(vg.atan2, inf, 1.0) == [0, 0]
+
+
+def test_spreads_of_equal_and_of_single_elements() -> None:
+    assert slopes(lambda x: vg.std(x, axis=1), [[2.0, 2.0], [1.0, 3.0]]) == [[0, 0], [-0.5, 0.5]]
+    assert slopes(vg.var, [5.0]) == [0]
+    assert np.isnan(vg.var(vg.tensor([5.0]), correction=1).item())
+    assert np.isnan(slopes(lambda x: vg.var(x, correction=1), [5.0])).all()
+    assert np.isnan(vg.nanvar(vg.tensor([inf, 1.0])).item()), "as NumPy: only what was NaN is left out"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sinc_near_zero(dtype: str) -> None:
+    """sum (-1)**n (pi x)**2n / (2n + 1)!"""
+    f: Any = vg.sinc
+    at = [0.0, 1e-30, 1e-8, 1e-3, -1e-3]
+    series = [(-1) ** n * np.pi ** (2 * n) / np.prod(np.arange(1.0, 2 * n + 2)) for n in range(6)]
+    polynomial = np.polynomial.Polynomial([c for n in range(6) for c in (series[n], 0.0)])
+    for order in range(5):
+        expected = (polynomial.deriv(order) if order else polynomial)(np.array(at))
+        found = [f(vg.tensor(x, dtype)).item() for x in at]
+        np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "float32" else 1e-9, err_msg=f"order {order}")
+        f = vg.grad(f)
+
+
+def test_small_slopes_keep_their_digits() -> None:
+    """expm1 has the slope exp(x), not expm1(x) + 1, which is 0 from -17 on in float32."""
+    at = [-20.0, -10.0, 0.0, 5.0]
+    np.testing.assert_allclose(slopes(vg.expm1, at), np.exp(at), rtol=1e-6)
+    np.testing.assert_allclose(slopes(vg.elu, at), np.exp(np.minimum(at, 0)), rtol=1e-6)
+
+
+def test_remainders_have_slope_one() -> None:
+    for f in (vg.fmod, vg.remainder):
+        assert slopes(lambda x, f=f: f(x, 2.0), [0.0, 1.5, -1.5, 4.0]) == [1, 1, 1, 1]
+    least = np.iinfo(np.int32).min
+    x, y = np.array([1, -1, 7, least, least + 1], np.int32), np.array([least, least, -least - 1, 3, least], np.int32)
+    assert vg.fmod(vg.tensor(x), vg.tensor(y)).tolist() == np.fmod(x, y).tolist()
+
+
 # ---- broadcasting
 @pytest.mark.parametrize(
     ("left", "right"), [((3,), (1,)), ((1,), (3,)), ((2, 1), (1, 3)), ((1, 1), (2, 3)), ((), (3,))]
@@ -148,6 +245,31 @@ def test_all_running_products_with_a_zero() -> None:
     a, b, c, d = 2.0, 0.0, 3.0, 4.0
     expected = [1 + b + b * c + b * c * d, a + a * c + a * c * d, a * b + a * b * d, a * b * c]
     assert slopes(lambda x: vg.cumprod(x, axis=0), [a, b, c, d]) == expected
+
+
+def test_products_of_segments_with_zeros_to_third_order() -> None:
+    """The sum of products by segment is linear in each factor: its derivatives are products of the others."""
+    index = np.array([0, 0, 1, 1, 1, 0, 2, 2, 2, 2], np.int32)
+    x = np.array([2.0, 0, 3, 0, 0, 5, 0, 2, 3, 4])
+
+    def f(x: vg.Tensor) -> vg.Tensor:
+        return vg.segment_prod(x, vg.tensor(index), 3).sum()
+
+    def exact(*places: int) -> float:
+        segments = {int(index[p]) for p in places}
+        if len(segments) > 1 or len(set(places)) < len(places):
+            return 0.0
+        return float(np.prod([x[k] for k in range(10) if index[k] in segments and k not in places]))
+
+    with resident():
+        found = vg.grad(f)(vg.tensor(x.astype(np.float32))).tolist()
+    assert found == [exact(i) for i in range(10)]
+    with config.override(device="cpu"):
+        second = vg.hessian(f)(vg.tensor(x)).numpy()
+        np.testing.assert_array_equal(second, [[exact(i, j) for j in range(10)] for i in range(10)])
+        third = vg.jacobian(vg.hessian(f))(vg.tensor(x)).numpy()
+        expected = [[[exact(i, j, k) for k in range(10)] for j in range(10)] for i in range(10)]
+        np.testing.assert_array_equal(third, expected)
 
 
 def test_powers_at_zero() -> None:

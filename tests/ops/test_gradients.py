@@ -162,6 +162,7 @@ OTHERS: dict[str, list[Case]] = {
     "scatter": [
         *(_case(lambda x, i, j=j: _sent(x, i, 3, j), _distinct(12, 2), _SENT) for j in ("sum", "prod", "max", "min")),
         _case(lambda x, i: scatter(x, i, 3), _random(2, 2, 1), np.array([[2, 0], [0, 3]], np.int32)),
+        _case(lambda x, i: _sent(x, i, 3, "prod"), _distinct(12, 1) * (np.arange(12) % 3 > 0)[:, None], _SENT),
     ],
 }
 _SQUARE = np.array([[2.0, 0.3, -0.5], [0.3, 1.5, 0.2], [-0.5, 0.2, 1.0]])
@@ -178,7 +179,10 @@ OTHERS |= {
         for lo in (True, False)
         for u in (True, False)
     ],
-    "lu": [_case(factorisations.lu, _SQUARE + np.array([[0, 0, 0], [3, 0, 0], [0, 1, 0.0]]))],
+    "lu": [
+        _case(factorisations.lu, _SQUARE + np.array([[0, 0, 0], [3, 0, 0], [0, 1, 0.0]])),
+        _case(factorisations.lu, np.array([[0.2, 1.1], [-0.7, 0.4], [1.9, 0.3], [0.5, 1.4]])),
+    ],
     "qr": [_case(factorisations.qr, _SQUARE), _case(factorisations.qr, _random(4, 2))],
     "svd": [_case(lambda x: factorisations.svd_parts(factorisations.svd(x))[1], _random(4, 3))],
     "eigh": [_case(lambda x: factorisations.eigh_parts(factorisations.eigh(_even(x)))[0], _SQUARE)],
@@ -314,17 +318,12 @@ def test_stop_gradient() -> None:
     np.testing.assert_array_equal(found, [3])
 
 
-# Where an operand is itself infinite or NaN these give 0 * inf = NaN, like any product: their derivatives are finite at
-# every number. (`multiply` is the product that everything else is made of; a guard there would be in every kernel.)
-_PLAIN = {"multiply", "tanh", "sigmoid", "softplus", "abs", "add", "subtract", "negative"}
-
-
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", [op for op in ELEMENTWISE if op.name != "where"], ids=lambda op: op.name)
 def test_the_branch_not_taken_sends_back_zero(op: Op, dtype: str, order: int) -> None:
     """`where(mask, f(x), 0)` has gradient 0 where the mask does not hold, whatever f and its derivatives are there."""
-    edges = np.array([e for e in op.samples.edges if np.isfinite(e) or op.name not in _PLAIN], dtype)
+    edges = np.array([*op.samples.edges, np.inf, -np.inf, np.nan], dtype)
     grid = [part.ravel() for part in np.meshgrid(*[edges] * op.arity)]
 
     def masked(mask: Node, *operands: Node) -> Node:
@@ -333,6 +332,27 @@ def test_the_branch_not_taken_sends_back_zero(op: Op, dtype: str, order: int) ->
     for found in gradients(masked, np.zeros(grid[0].shape, bool), *grid, order=order):
         assert found.dtype == dtype
         np.testing.assert_array_equal(found, np.zeros_like(found))
+
+
+# These add up products of whole rows: one NaN in a row is in all sums, whatever it is multiplied by.
+_SUMS_OF_PRODUCTS = {"contract", "cholesky", "substitute", "lu", "qr", "svd", "eigh"}
+
+
+@pytest.mark.parametrize("op", [op for op in OTHER_OPS if op.name not in _SUMS_OF_PRODUCTS], ids=lambda op: op.name)
+def test_no_gradient_comes_from_none(op: Op) -> None:
+    """Of every family, and with infinities and NaN among the operands: where nothing is sent back, 0 arrives."""
+    generator = np.random.default_rng(2)
+    for case in OTHERS[op.name]:
+        for _ in range(4):
+            arrays = [
+                np.where(generator.random(x.shape) < 0.5, generator.choice([0, np.inf, -np.inf, np.nan], x.shape), x)
+                if x.dtype.kind == "f" else x
+                for x in case.arrays
+            ]  # fmt: skip
+            for order in (1, 2) if "scan" not in op.name else (1,):  # a sum of NaN times 0, in what is second there
+                hidden = lambda *x, f=case.function: b.apply("where", np.False_, f(*x), 0)  # noqa: E731
+                for found in gradients(hidden, *arrays, order=order):
+                    np.testing.assert_array_equal(found, np.zeros_like(found))
 
 
 def test_without_the_guard_nan_leaks() -> None:

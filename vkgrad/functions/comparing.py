@@ -58,5 +58,6 @@ def nan_to_num(
     if x.dtype.kind != "f":
         return x
     limits = finfo(x.dtype)
-    infinite = where(x > 0, limits.max if posinf is None else posinf, limits.min if neginf is None else neginf)
-    return where(isnan(x), nan, where(isinf(x), infinite.astype(x.dtype), x))
+    high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    x = where(isnan(x), nan, x)
+    return where(isinf(x), where(x > 0, Tensor(b.constant(high, x.dtype)), low), x)

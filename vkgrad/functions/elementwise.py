@@ -264,7 +264,8 @@ def hypot(x1: Operand, x2: Operand) -> Tensor:
     largest = maximum(abs(x1), abs(x2)).detach()
     scale = where(logical_and(isfinite(largest), largest > 0), largest, 1.0)
     squares = square(divide(x1, scale)) + square(divide(x2, scale))
-    found = where(squares > 0, sqrt(where(squares > 0, squares, 1.0)), squares) * scale
+    away = squares != 0
+    found = where(away, sqrt(where(away, squares, 1.0)), 0.0) * scale
     return where(logical_or(isinf(x1), isinf(x2)), math.inf, found)  # whatever the other one is
 
 

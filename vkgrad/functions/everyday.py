@@ -82,7 +82,13 @@ def fmin(x: Operand, y: Operand) -> Tensor:
 def fmod(x: Operand, y: Operand) -> Tensor:
     """What division without a fraction leaves of x; it has the sign of x."""
     first, second = lift(x), lift(y)
-    rest = remainder(abs(first), abs(second))
+    if promote(first.dtype, second.dtype).kind != "f":
+        rest = remainder(first, second)  # it has the sign of y
+        other_sign = logical_and(rest != 0, less(first, 0) != less(second, 0))
+        return where(other_sign, rest - second, rest)
+    # Not `abs`, whose derivative at 0 is 0: that of this by x is 1 everywhere.
+    sizes = (where(less(z, 0), -z, z) for z in (first, second))
+    rest = remainder(*sizes)
     return where(less(first, 0), -rest, rest)
 
 
@@ -99,10 +105,14 @@ def logaddexp2(x: Operand, y: Operand) -> Tensor:
 def sinc(x: Operand) -> Tensor:
     """sin(pi x) / (pi x), and 1 at 0."""
     angle = as_floats(x) * math.pi
-    away = angle != 0
+    away = abs(angle) > 0.5
     safe = where(away, angle, 1.0)
-    # Near 0 by its series: it has the derivatives there that the branch not taken cannot give.
-    return where(away, sin(safe) / safe, 1 - angle * angle * (1 / 6))
+    # Near 0 by its series: differences of nearly equal numbers would be all that is left of the quotient's derivatives.
+    squared = where(away, 0.0, angle * angle)
+    series: Any = 0.0
+    for n in range(9, 0, -1):
+        series = (series + 1) * squared * (-1 / (2 * n * (2 * n + 1)))
+    return where(away, sin(safe) / safe, series + 1)
 
 
 def heaviside(x: Operand, at_zero: Operand) -> Tensor:

@@ -100,7 +100,7 @@ def nanmean(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def nanvar(x: Operand, axis: Axes = None, correction: float = 0, keepdims: bool = False) -> Tensor:
     """The variance of the elements that are numbers; NaN where there are no more of them than `correction`."""
     x = as_floats(x)
-    apart = _filled(x - nanmean(x, axis, keepdims=True), 0)
+    apart = where(isnan(x), 0, x - nanmean(x, axis, keepdims=True))
     divisor = _present(x, axis, keepdims).astype(x.dtype) - correction
     return sum(apart * apart, axis, keepdims) / where(divisor > 0, divisor, math.nan)
 

@@ -188,7 +188,7 @@ def norm(x: Operand, ord: float = 2, axis: Axes = None, keepdims: bool = False) 
     x = lift(floating(x))
     if ord == 2:
         return _root(sum(x * x, axis, keepdims))
-    if ord == 1:
+    if ord == 1 or (ord == math.inf and _count("norm", x.shape, axis) == 0):
         return sum(absolute(x), axis, keepdims)
     if ord == math.inf:
         return max(absolute(x), axis, keepdims)
@@ -196,7 +196,11 @@ def norm(x: Operand, ord: float = 2, axis: Axes = None, keepdims: bool = False) 
         return min(absolute(x), axis, keepdims)
     if ord == 0:
         return count_nonzero(x, axis, keepdims).astype(x.dtype)
-    return sum(absolute(x) ** ord, axis, keepdims) ** (1 / ord)
+    at_zero = 0.0 if ord > 0 else math.inf
+    present = x != 0  # powers have infinite derivatives at 0
+    total = sum(where(present, absolute(where(present, x, 1.0)) ** ord, at_zero), axis, keepdims)
+    positive = total != 0
+    return where(positive, where(positive, total, 1.0) ** (1 / ord), 0.0)
 
 
 # ---- exponentials that cannot overflow: the largest element is subtracted first, as a constant

@@ -277,6 +277,8 @@ def histogram(
             low, high = range
         else:
             low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+        if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+            raise OptionError(f"histogram: bins need a finite range in order, got {low} to {high}; say range=")
         if low == high:
             low, high = low - 0.5, high + 0.5
         edges = tensor(np.linspace(low, high, int(bins) + 1), values.dtype)

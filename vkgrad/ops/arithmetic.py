@@ -25,10 +25,11 @@ SPECIAL = edges(0.0, -0.0, 1.0, -1.0, inf, -inf, nan)
 def guarded_product(g: Node, derivative: Node) -> Node:
     """`g * derivative`, but 0 where `g` is 0 even if the derivative is infinite or NaN.
 
-    Every rule whose derivative is not finite everywhere goes through here: otherwise the branch that `where` did not
-    take, whose `g` is 0, would send back 0 * inf = NaN. It is a primitive whose own gradient is written with itself, so
-    it stays clean at every order (inside a rule, products and squares of what may be infinite are guarded for the same
-    reason), and a point where `g` happens to be 0 keeps its second derivative.
+    Every rule that multiplies goes through here, for operands may be infinite or NaN even where derivatives are finite:
+    otherwise the branch that `where` did not take, whose `g` is 0, would send back 0 * inf = NaN, as x * log(x) does at
+    0. It is a primitive whose own gradient is written with itself, so it stays clean at every order (inside a rule,
+    products and squares of what may be infinite are guarded for the same reason), and a point where `g` happens to be 0
+    keeps its second derivative. Beside a finite literal, the scheduler makes it a plain product.
     """
     return b.apply("multiply_no_nan", derivative, g)
 
@@ -36,6 +37,12 @@ def guarded_product(g: Node, derivative: Node) -> Node:
 def _kept(meaning: Callable) -> Callable:
     """`meaning`, with its result cast to the operands' type: NumPy 1.26 widens 0-d arrays beside Python floats."""
     return lambda *operands, **attributes: np.asarray(meaning(*operands, **attributes)).astype(operands[0].dtype)
+
+
+def _product_or_zero(x: Any, y: Any) -> Any:
+    product = np.asarray(x * y)
+    np.copyto(product, 0, where=y == 0)
+    return product
 
 
 # ---- sums and products
@@ -48,11 +55,11 @@ elementwise(
     samples=uniform(-4, 4) + SPECIAL,
 )  # fmt: skip
 elementwise(
-    "multiply", arity=2, dtype=numeric, numpy=np.multiply, glsl="{x} * {y}", grad=lambda g, out, x, y: (g * y, g * x),
-    samples=uniform(-4, 4) + SPECIAL,
+    "multiply", arity=2, dtype=numeric, numpy=np.multiply, glsl="{x} * {y}",
+    grad=lambda g, out, x, y: (guarded_product(g, y), guarded_product(g, x)), samples=uniform(-4, 4) + SPECIAL,
 )  # fmt: skip
 elementwise(
-    "multiply_no_nan", arity=2, dtype=floating, numpy=lambda x, y: np.where(y == 0, np.zeros_like(x), x * y),
+    "multiply_no_nan", arity=2, dtype=floating, numpy=_product_or_zero,
     glsl="({y} == 0 ? {type}(0) : {x} * {y})",
     grad=lambda g, out, x, y: (guarded_product(g, y), guarded_product(g, x)),
     samples=uniform(-4, 4) + SPECIAL, doc="x * y, but 0 where y is 0, whatever x is.",
@@ -138,7 +145,7 @@ elementwise(
 )  # fmt: skip
 elementwise(
     "abs", dtype=numeric, numpy=np.abs, glsl={"f": "abs({x})", "i": "abs({x})", "u": "{x}"},
-    grad=lambda g, out, x: (g * b.apply("sign", x),), samples=uniform(-4, 4) + SPECIAL,
+    grad=lambda g, out, x: (guarded_product(g, b.apply("sign", x)),), samples=uniform(-4, 4) + SPECIAL,
     doc="|x|; its derivative at 0 is 0. The most negative integer stays as it is.",
 )  # fmt: skip
 elementwise(

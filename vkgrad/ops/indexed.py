@@ -24,6 +24,7 @@ from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, Family, Op, Shape, register
 from vkgrad.ops.arithmetic import guarded_product
 from vkgrad.ops.families import routine
+from vkgrad.ops.reductions import is_extreme
 from vkgrad.ops.samples import case, uniform
 from vkgrad.ops.scattering import (
     JOINS,
@@ -36,7 +37,7 @@ from vkgrad.ops.scattering import (
     segments_meaning,
 )  # fmt: skip
 from vkgrad.ops.sorting import argsort, inverse, searchsorted
-from vkgrad.ops.views import permute, slice_
+from vkgrad.ops.views import pad, permute, slice_
 
 FEW = 8  # values a row, up to which every place looks at all of them
 SMALL = 1 << 16  # values times places, up to which it still does on a device that runs thousands of invocations
@@ -173,16 +174,35 @@ def _scatter_grad(g: Node, out: Node, values: Node, index: Node, *, extent: int,
     if join == "sum":
         return back, None
     if join == "prod":
-        # The product of the others: right with any number of zeros, but where there are some, to first order only.
-        is_zero = b.apply("equal", values, 0)
-        zeros = _taken(scatter(b.cast(is_zero, values.dtype), index, extent), index)
-        others = _taken(scatter(b.apply("where", is_zero, 1, values), index, extent, "prod"), index)
-        alone = b.apply("equal", zeros, b.cast(is_zero, values.dtype))
-        product = b.apply("where", alone, others / b.apply("where", is_zero, 1, values), 0)
-        return guarded_product(back, product), None
-    here = b.cast(b.apply("equal", values, _taken(out, index)), values.dtype)
+        return guarded_product(back, _others(values, index, extent)), None
+    here = b.cast(is_extreme(values, _taken(out, index)), values.dtype)
     count = _taken(scatter(here, index, extent), index)
     return here * back / b.apply("maximum", count, 1), None
+
+
+def _others(values: Node, index: Node, extent: int) -> Node:
+    """For each value, the product of the others that go to its place: those before it times those after it, in order.
+
+    No division, so it is right with any number of zeros, at every order of derivative.
+    """
+    flat, place = _in_one_row(values, index, extent)
+    order = argsort(place)
+    inner, place = gather(flat, order, 0), gather(place, order, 0)
+
+    def running(reverse: bool) -> Node:
+        is_first = b.apply("not_equal", place, _next(place, reverse, -1))
+        is_first = b.expand(b.reshape(is_first, (*place.shape, 1)), flat.shape)
+        factors = b.apply("where", is_first, 0, _next(inner, reverse, 0))
+        return b.build("linear_scan", factors, b.cast(is_first, flat.dtype), reverse=reverse, chunk=0)
+
+    return b.reshape(gather(running(False) * running(True), inverse(order), 0), values.shape)
+
+
+def _next(x: Node, reverse: bool, fill: int) -> Node:
+    """The element before each along the first axis, or after it with `reverse`; `fill` where there is none."""
+    kept, rest = (x.shape[0] - 1, *x.shape[1:]), [0] * (x.ndim - 1)
+    part = slice_(x, [int(reverse), *rest], kept, [1] * x.ndim)
+    return pad(part, [int(not reverse), *rest], [int(reverse), *rest], value=fill)
 
 
 def _taken(x: Node, index: Node) -> Node:
@@ -265,7 +285,7 @@ routine(
         case((0, 2), (0,), extent=4, join="sum", chunk=0),
     ),
     doc="What is sent to each place, joined (sum, prod, max, min) in a fixed order. Equal extremes share the gradient, "
-    "and that of products is right with any number of zeros, to first order.",
+    "and that of products is right with any number of zeros, at every order.",
 )  # fmt: skip
 routine(
     "segments", template="segments.comp.j2", geometry=segments_geometry, arity=4, numpy=segments_meaning,

@@ -14,6 +14,7 @@ from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, dtype_of, integer_range
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE
+from vkgrad.ops.arithmetic import guarded_product
 from vkgrad.ops.families import mask, numeric, reduction
 from vkgrad.ops.samples import edges, masks, nan, uniform
 from vkgrad.ops.views import permute
@@ -40,13 +41,18 @@ def position(shape: Sequence[int], axes: Sequence[int]) -> Node:
     return total
 
 
+def is_extreme(x: Node, out: Node) -> Node:
+    """Where x is the extreme `out`, or a NaN, which is one."""
+    is_out = b.apply("equal", x, out)
+    return b.apply("logical_or", is_out, b.apply("isnan", x)) if x.dtype.kind == "f" else is_out
+
+
 def _first(x: Node, out: Node, axes: Sequence[int]) -> tuple[Node, Node]:
     """The row-major number of the first place along `axes` whose element is `out` (NaN equals NaN), and all numbers."""
     numbers = position(x.shape, axes)
-    is_out = b.apply("equal", x, out)
-    if x.dtype.kind == "f":
-        is_out = b.apply("logical_or", is_out, b.apply("isnan", x))
-    return b.build("min", b.apply("where", is_out, numbers, 2**31 - 1), axes=tuple(axes), ties="share"), numbers
+    return b.build(
+        "min", b.apply("where", is_extreme(x, out), numbers, 2**31 - 1), axes=tuple(axes), ties="share"
+    ), numbers
 
 
 def argextreme(x: Node, kind: str, axes: Sequence[int]) -> Node:
@@ -58,7 +64,7 @@ def _extreme_grad(g: Node, out: Node, x: Node, *, axes: Sequence[int], ties: str
     if ties == "first":
         first, numbers = _first(x, out, axes)
         return (b.apply("where", b.apply("equal", numbers, first), g, 0),)
-    chosen = b.cast(b.apply("equal", x, out), x.dtype)
+    chosen = b.cast(is_extreme(x, out), x.dtype)
     return (g * chosen / b.build("sum", chosen, axes=tuple(axes)),)
 
 
@@ -76,7 +82,7 @@ def _prod_grad(g: Node, out: Node, x: Node, *, axes: Sequence[int]) -> tuple:
     others = b.apply("where", b.apply("equal", row, column), 1, b.expand(flat, (*lead, n, n)))
     product = b.build("prod", others, axes=(len(lead) + 1,))
     back = permute(b.reshape(product, tuple(x.shape[a] for a in order)), [order.index(a) for a in range(x.ndim)])
-    return (g * back,)
+    return (guarded_product(g, back),)
 
 
 _TIES = ({"ties": "share"}, {"ties": "first"})

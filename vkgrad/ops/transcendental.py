@@ -34,7 +34,9 @@ def _of(name: str, x: Node, **attributes: Any) -> Node:
 # ---- exponentials and logarithms
 _function("exp", np.exp, lambda out, x: out, uniform(-4, 4) + edges(80.0, 100.0, -100.0))
 _function("exp2", np.exp2, lambda out, x: out * log(2), uniform(-4, 4) + edges(120.0, 200.0, -200.0))
-_function("expm1", np.expm1, lambda out, x: out + 1, uniform(-4, 4) + edges(1e-6, 80.0, 100.0, -100.0), "exp(x) - 1.")
+_function(  # not `out + 1`, which loses the digits of small derivatives
+    "expm1", np.expm1, lambda out, x: _of("exp", x), uniform(-4, 4) + edges(1e-6, 80.0, 100.0, -100.0), "exp(x) - 1."
+)
 _function("log", np.log, lambda out, x: 1 / x, uniform(0.1, 8) + edges(1e-30, 1e30))
 _function("log2", np.log2, lambda out, x: (1 / log(2)) / x, uniform(0.1, 8) + edges(1e-30, 1e30, 8.0))
 _function("log10", np.log10, lambda out, x: (1 / log(10)) / x, uniform(0.1, 8) + edges(1e-30, 1e30))
@@ -54,28 +56,41 @@ _function(
     "acosh", np.arccosh, lambda out, x: _of("rsqrt", guarded_product(x - 1, x + 1)), uniform(1.1, 8) + edges(1e30)
 )
 _function("atanh", np.arctanh, lambda out, x: 1 / guarded_product(1 - x, x + 1), uniform(-0.9, 0.9) + edges(1e-6))
+
+
+def _atan2_grad(g: Node, out: Node, y: Node, x: Node) -> tuple:
+    # Scaled by the larger one, as a constant, so that squares do not overflow or vanish.
+    larger = b.build("stop_gradient", b.apply("maximum", _of("abs", x), _of("abs", y)))
+    scale = b.apply("where", b.apply("logical_and", larger > 0, _of("isfinite", larger)), larger, 1)
+    x, y = x / scale, y / scale
+    squares = _of("square", x) + _of("square", y)
+    away = b.apply("not_equal", squares, 0)
+    factor = b.apply("where", away, 1 / b.apply("where", away, squares, 1), 0) / scale
+    return guarded_product(g, guarded_product(factor, x)), guarded_product(g, -guarded_product(factor, y))
+
+
 elementwise(
-    "atan2", arity=2, dtype=floating, numpy=in_order(np.arctan2), glsl="atan2_{type}({x}, {y})",
-    grad=lambda g, out, y, x: (
-        guarded_product(g, x / (_of("square", x) + _of("square", y))),
-        guarded_product(g, -(y / (_of("square", x) + _of("square", y)))),
-    ),
-    samples=uniform(-4, 4) + SPECIAL, doc="The angle of the point (second operand, first operand), from -pi to pi.",
+    "atan2", arity=2, dtype=floating, numpy=in_order(np.arctan2), glsl="atan2_{type}({x}, {y})", grad=_atan2_grad,
+    samples=uniform(-4, 4) + SPECIAL + edges(1e-30, 1e30),
+    doc="The angle of the point (second operand, first operand), from -pi to pi; its derivative at (0, 0) is 0.",
 )  # fmt: skip
 
-# ---- what saturates: finite derivatives everywhere, written with the result
+# ---- what saturates: the derivative is written with the result
 elementwise(
     "tanh", dtype=floating, numpy=in_order(np.tanh), glsl="tanh_{type}({x})",
-    grad=lambda g, out, x: (g * (1 - out * out),), samples=uniform(-4, 4) + SPECIAL + edges(1e-6, 20.0, 100.0),
+    grad=lambda g, out, x: (guarded_product(g, 1 - out * out),),
+    samples=uniform(-4, 4) + SPECIAL + edges(1e-6, 20.0, 100.0),
 )  # fmt: skip
 elementwise(
     "sigmoid", dtype=floating, numpy=in_order(special.sigmoid), glsl="sigmoid_{type}({x})",
-    grad=lambda g, out, x: (g * (out * (1 - out)),), samples=uniform(-8, 8) + SPECIAL + edges(-80.0, 100.0),
+    grad=lambda g, out, x: (guarded_product(g, out * (1 - out)),),
+    samples=uniform(-8, 8) + SPECIAL + edges(-80.0, 100.0),
     doc="1 / (1 + exp(-x)).",
 )  # fmt: skip
 elementwise(
     "softplus", dtype=floating, numpy=in_order(special.softplus), glsl="softplus_{type}({x})",
-    grad=lambda g, out, x: (g * _of("sigmoid", x),), samples=uniform(-8, 8) + SPECIAL + edges(-80.0, 100.0),
+    grad=lambda g, out, x: (guarded_product(g, _of("sigmoid", x)),),
+    samples=uniform(-8, 8) + SPECIAL + edges(-80.0, 100.0),
     doc="log(1 + exp(x)), without overflow.",
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ the same primitives. Nodes that already have a value are leaves to this pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import copysign, inf, prod
+from math import copysign, inf, isfinite, prod
 
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType
@@ -91,6 +91,14 @@ def _simplified(node: Node, has_value: Callable[[Node], bool]) -> Node:
         return _reduction(node)
     if name == "contract" and any(source.size == 0 for source in node.inputs):
         return b.constant(0, node.dtype, node.shape)
+    if name == "multiply_no_nan":
+        # Beside a finite literal nothing has to be guarded. The sign of a zero may be another.
+        x, y = node.inputs
+        factor, guarded = _scalar(x), _scalar(y)
+        if guarded == 0:
+            return b.constant(0, node.dtype, node.shape)
+        if guarded is not None or (factor is not None and isfinite(factor)):
+            return _simplified(b.build("multiply", y, x), has_value)
     if name in ("multiply", "divide") and node.dtype.kind == "f":
         x, y = node.inputs
         if _scalar(y) == 1:

@@ -16,6 +16,7 @@ from vkgrad.errors import ShapeError
 from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, DeviceLimits, Geometry, HostRule, Shape
+from vkgrad.ops.arithmetic import guarded_product
 from vkgrad.ops.factorisations.matrices import (
     DEFINITE,
     TALL,
@@ -145,22 +146,24 @@ def _svd_of(a: np.ndarray) -> np.ndarray:
 
 
 def _gaps(values: Node) -> Node:
-    """1 / (values[j] - values[i]) off the diagonal and away from equal ones, else 0: (..., 1, n) -> (..., n, n)."""
-    difference = values - transposed(values)
-    apart = b.apply("not_equal", difference, 0)
-    return b.apply("where", apart, 1 / b.apply("where", apart, difference, 1), 0)
+    """1 / (values[j] - values[i]) off the diagonal, 0 on it: (..., 1, n) -> (..., n, n).
+
+    Between equal values it is infinite, and so is the derivative of their vectors: what asks for it gets no number, and
+    what depends on the values alone multiplies it by 0.
+    """
+    return masked(1 / (values - transposed(values)), "not_equal")
 
 
 def _svd_grad(g: Node, out: Node, a: Node) -> tuple:
     (u, s, v), (gu, gs, gv) = svd_parts(out), svd_parts(g)
     m, n = a.shape[-2:]
-    gaps, over = _gaps(s * s), _reciprocal(s)
-    turned_u, turned_v = gaps * product(transposed(u), gu), gaps * product(transposed(v), gv)
+    gaps = _gaps(s * s)
+    turned_u, turned_v = (guarded_product(product(transposed(x), gx), gaps) for x, gx in ((u, gu), (v, gv)))
     inner = (turned_u + transposed(turned_u)) * s + transposed(s) * (turned_v + transposed(turned_v))
     inner = inner + masked(b.expand(gs, (*a.shape[:-2], n, n)), "equal")
     left = product(u, inner)
     if m > n:
-        left = left + (gu - product(u, product(transposed(u), gu))) * over
+        left = left + guarded_product(gu - product(u, product(transposed(u), gu)), b.expand(1 / s, gu.shape))
     return (product(left, transposed(v)),)
 
 
@@ -219,7 +222,9 @@ def _eigh_of(a: np.ndarray) -> np.ndarray:
 def _eigh_grad(g: Node, out: Node, a: Node) -> tuple:
     (values, v), (gvalues, gv) = eigh_parts(out), eigh_parts(g)
     n = a.shape[-1]
-    inner = _gaps(values) * product(transposed(v), gv) + masked(b.expand(gvalues, (*a.shape[:-2], n, n)), "equal")
+    inner = guarded_product(product(transposed(v), gv), _gaps(values)) + masked(
+        b.expand(gvalues, (*a.shape[:-2], n, n)), "equal"
+    )
     whole = product(product(v, inner), transposed(v))
     return ((whole + transposed(whole)) * 0.5,)
 

@@ -203,16 +203,20 @@ def lu_parts(packed: Node) -> tuple[Node, Node, Node]:
 
 def _lu_grad(g: Node, out: Node, a: Node) -> tuple:
     m, n = a.shape[-2:]
-    if m != n:
-        raise ShapeError(f"lu: only square matrices have a derivative here, not {a.shape}; use qr")
     lower, upper, index = lu_parts(out)
     own = block(g, (0, n), (0, n))
+    below = None
+    if m > n:  # rows below the square: theirs of L are those of a over U
+        below = transposed(substitute(upper, transposed(block(g, (n, m), (0, n))), lower=False))
+        own = own - masked(product(transposed(block(lower, (n, m), (0, n))), below), "less_equal")
+        lower = block(lower, (0, n), (0, n))
     unit = lower + identity(a, n)
     inner = masked(product(transposed(unit), masked(own, "greater")), "greater") + masked(
         product(masked(own, "less_equal"), transposed(upper)), "less_equal"
     )
     left = substitute(transposed(unit), inner, lower=False, unit=True)
     whole = transposed(substitute(upper, transposed(left), lower=False))
+    whole = whole if below is None else joined([whole, below], -2)
     return (rows_at(whole, inverse(index)),)
 
 
