@@ -7,6 +7,7 @@ function is called. This module must not know how elements are sorted.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -277,7 +278,7 @@ def histogram(
             low, high = range
         else:
             low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
-        if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+        if not -math.inf < low <= high < math.inf:
             raise OptionError(f"histogram: bins need a finite range in order, got {low} to {high}; say range=")
         if low == high:
             low, high = low - 0.5, high + 0.5
