@@ -175,3 +175,8 @@ def test_the_picture_is_of_the_lines_that_it_was_drawn_from(tmp_path: Path, caps
     path.write_text(path.read_text().replace("0.91", "0.92"))
     assert curves.main([*given, "--check"]) == 1
     assert "is stale" in capsys.readouterr().err
+
+
+def test_the_picture_in_the_pages_is_of_what_was_recorded() -> None:
+    assert curves.main(["--check"]) == 0
+    assert curves.PICTURE.stat().st_size < 100_000
