@@ -10,9 +10,10 @@ import pytest
 
 import vkgrad as vg
 from tests.golden.patterns import chirp
-from vkgrad import fitting, metrics, nn, optim
+from vkgrad import epochs, metrics, nn, optim
 from vkgrad.data import DataLoader
-from vkgrad.errors import OptionError, ShapeError
+from vkgrad.epochs import History
+from vkgrad.errors import DataError, OptionError, ShapeError
 
 pytestmark = pytest.mark.usefixtures("on_cpu")
 X = chirp((60, 4), 1.0, 0.3)
@@ -64,31 +65,142 @@ def test_it_reads_once_an_epoch_without_a_bar(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(metrics.Mean, "compute", lambda self: reads.append(1) or compute(self))
     vg.fit(**parts(epochs=2))
     assert len(reads) == 2
-    monkeypatch.setattr(fitting, "LOGGED_EVERY_S", 1e9)
+    monkeypatch.setattr(epochs, "LOGGED_EVERY_S", 1e9)
     vg.fit(**parts(epochs=2), progress=True)
     assert len(reads) == 4  # a bar that is not drawn reads nothing
-    monkeypatch.setattr(fitting, "LOGGED_EVERY_S", 0.0)
+    monkeypatch.setattr(epochs, "LOGGED_EVERY_S", 0.0)
     vg.fit(**parts(epochs=1), progress=True)
     assert len(reads) == 4 + 4 + 1
 
 
 def test_a_bar_shows_the_loss(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "LOGGED_EVERY_S", 0.0)
+    monkeypatch.setattr(epochs, "LOGGED_EVERY_S", 0.0)
     vg.fit(**parts(epochs=1), progress=True)
     written = capsys.readouterr().err
-    assert "epoch 1" in written and "loss=" in written
+    assert "epoch 1" in written and "the first step is recorded and compiled" in written
+    vg.fit(**parts(epochs=1), progress=True, validation=DataLoader(X, Y, batch_size=60), metrics=metrics.accuracy)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert all(f"{name}=" in last for name in ("loss", "validation_loss", "accuracy"))
+    vg.fit(**parts(epochs=1))
+    assert not capsys.readouterr().err  # nobody watches a file
 
 
 @pytest.mark.parametrize("jit", [True, False])
 def test_it_goes_on_from_its_checkpoint(tmp_path: Path, jit: bool) -> None:
+    expected = vg.fit(**parts(epochs=4), jit=jit)
+    path = tmp_path / "run.safetensors"
+    run = {"checkpoint": path, "resume": True, "jit": jit}
+    assert vg.fit(**parts(epochs=2), **run).column("loss") == expected.column("loss")[:2]  # there is no file yet
+    own = parts(epochs=4)
+    found = vg.fit(**own, **run)
+    assert found.column("loss") == expected.column("loss") and found.column("epoch") == [1, 2, 3, 4]
+    weights = own["model"][0].weight.tolist()
+    finished = parts(epochs=4)
+    assert vg.fit(**finished, **run) == found  # nothing is left to do, and the model is the trained one
+    assert finished["model"][0].weight.tolist() == weights
+
+
+def test_a_run_that_was_stopped_early_stays_stopped(tmp_path: Path) -> None:
+    def run(epochs: int, **more: Any) -> tuple[History, list[Any]]:
+        own = parts(epochs=epochs)
+        stopping = vg.EarlyStopping("loss", patience=2, min_delta=0.05)
+        return vg.fit(**own, listeners=[stopping], **more), own["model"][0].weight.tolist()
+
+    whole, weights = run(30)
+    assert 3 < len(whole) < 30
+    resumed = {"checkpoint": tmp_path / "run.safetensors", "resume": True}
+    run(len(whole) - 1, **resumed)  # it waits already
+    for _ in range(2):
+        found, same = run(30, **resumed)
+        assert found.column("loss") == whole.column("loss") and same == weights
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_a_checkpoint_is_loaded_by_hand_too(tmp_path: Path, jit: bool) -> None:
     expected = vg.fit(**parts(epochs=4), jit=jit).column("loss")
     path = tmp_path / "run.safetensors"
-    assert vg.fit(**parts(epochs=2), checkpoint=path, jit=jit).column("loss") == expected[:2]
-    own = parts(epochs=4)
+    vg.fit(**parts(epochs=2), checkpoint=path, jit=jit)
+    own = parts(epochs=2)
     vg.load_checkpoint(path, **{name: own[name] for name in ("model", "optimizer", "loader")})
     assert vg.fit(**own, jit=jit).column("loss") == expected[2:]
-    with pytest.raises(OptionError, match="nothing to do"):
-        vg.fit(**own)
+
+
+def test_called_again_it_trains_on() -> None:
+    expected = vg.fit(**parts(epochs=4)).column("loss")
+    own = parts(epochs=2)
+    assert [loss for _ in range(2) for loss in vg.fit(**own).column("loss")] == expected
+
+
+def test_a_look_at_a_batch_takes_no_epoch_away() -> None:
+    own = parts(epochs=2)
+    for x, _ in own["loader"]:
+        assert x.shape == (16, 4)
+        break
+    assert vg.fit(**own).column("epoch") == [1, 2]
+
+
+def test_any_batches_will_do() -> None:
+    own = parts(epochs=2)
+    batches = [tuple(part.numpy() for part in batch) for batch in own["loader"]]
+    own["loader"] = batches
+    found = vg.fit(**own, validation=batches, checkpoint=None, metrics=metrics.accuracy)
+    assert found.column("accuracy")[1] > 0.5 and found.column("loss")[1] < found.column("loss")[0]
+
+
+class Taken:
+    """A model of two inputs."""
+
+    def __call__(self, out: vg.Tensor, y: vg.Tensor) -> vg.Tensor:
+        return vg.mean(out * 0 + 2.0)
+
+
+@pytest.mark.parametrize("given", [metrics.accuracy, [metrics.accuracy], {"accuracy": metrics.accuracy}, [Taken()]])
+def test_metrics_by_name_or_under_their_own(given: Any) -> None:
+    record = vg.fit(**parts(epochs=1), metrics=given)[0]
+    assert 0 < record.get("accuracy", 0.5) < 1 and record.get("Taken", 2.0) == 2.0
+    assert len(record) == 5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"loader": (X, Y)}, r"loader gives pairs \(x, y\) .* got a tuple of arrays"),
+        ({"loader": X}, "got a ndarray"),
+        ({"validation": (X, Y)}, "validation gives pairs .* got a tuple of arrays"),
+        ({"loader": None}, "got a NoneType"),
+        ({"loader": []}, "nothing to do: 0 batches"),
+        ({"loader": iter([(X, Y)]), "epochs": 2}, "no batches the second time"),
+        ({"epochs": 0}, "nothing to do: .* 0 epochs"),
+        ({"metrics": ["accuracy"]}, "a metric is a function of output and y"),
+        ({"resume": True}, "name one"),
+    ],
+)
+def test_what_is_no_batch_is_refused(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        vg.fit(**{**parts(epochs=1), **wrong})
+
+
+def test_batches_of_other_parts_are_refused() -> None:
+    for batches, words in (([(X, Y, Y)], "got 3 parts"), ([{"x": X}], "got a dict")):
+        with pytest.raises(DataError, match=words):
+            vg.fit(**{**parts(epochs=1), "loader": batches})
+
+
+def test_a_checkpoint_of_others_is_no_run_of_fit(tmp_path: Path) -> None:
+    own = parts(epochs=1)
+    vg.save_checkpoint(tmp_path / "a", **{name: own[name] for name in ("model", "optimizer", "loader")})
+    with pytest.raises(DataError, match="not written by fit"):
+        vg.fit(**own, checkpoint=tmp_path / "a", resume=True)
+
+
+def test_a_history_prints_as_a_table() -> None:
+    history = History([{"epoch": 1, "loss": 0.51234567}, {"epoch": 2, "loss": 12.0, "accuracy": 1.0}])
+    assert repr(history).splitlines() == [
+        "epoch    loss  accuracy",
+        "    1  0.5123          ",
+        "    2      12         1",
+    ]
+    assert "0.5123" in history._repr_html_() and repr(History()) == "History of no epochs"
 
 
 def test_early_stopping_stops_and_gives_the_best_back() -> None:

@@ -27,7 +27,7 @@ LAYERS = (
         "tracing", "arguments", "holding", "step", "jit", "execution", "testing",
         "placement", "draws", "array_api", "einops_backend", "distributions", "inference",
     ),
-    ("nn", "optim", "data", "metrics", "serialization", "resuming", "fitting"),
+    ("nn", "optim", "data", "metrics", "serialization", "resuming", "epochs", "fitting"),
     ("sklearn", "viz", "profile", "reporting", "bench", "cli", "onnx", "__init__", "__main__"),
 )  # fmt: skip
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}

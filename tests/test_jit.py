@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -200,3 +201,32 @@ def test_an_argument_on_the_device_rides_in_the_same_submission() -> None:
     with vg.counting() as c:
         assert step(x, y).tolist() == [5.0, 8.0]
     assert (c.submissions, c.buffers_allocated, c.bytes_uploaded) == (1, 0, 0)
+
+
+class Foreign:
+    """An array of another framework, as far as vkgrad can know: it hands out its memory."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.values.__dlpack_device__()
+
+
+def test_arrays_of_another_framework_are_arguments() -> None:
+    """Neither part of the structure, so that another would record anew, nor read once and for all."""
+    step = vg.jit(lambda x, more: (x * 2 + more["y"]).sum())
+    values = np.ones(3, np.float32)
+    same = Foreign(values)
+    for number in range(6):
+        values[:] = number
+        assert step(same, {"y": Foreign(values)}).item() == 9 * number
+    assert step(values, {"y": Foreign(values)}).item() == 45
+    flat = vg.jit(lambda x: x.sum())
+    for number in range(8):  # past the point where calls are looked at no more
+        values[:] = number
+        assert flat(values).item() == flat(same).item() == 3 * number
+    assert len(step.steps) == len(flat.steps) == 1

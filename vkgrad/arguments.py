@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from vkgrad import engine
+from vkgrad.conversion import from_dlpack
 from vkgrad.errors import DTypeError
 from vkgrad.ir.dtypes import DType, dtype_of
 from vkgrad.tensor import Tensor
@@ -25,6 +26,20 @@ Found: TypeAlias = tuple[Marks, Sequence[np.ndarray], Sequence[engine.Value]]  #
 
 def is_array(value: Any) -> bool:
     return isinstance(value, Tensor | np.ndarray)
+
+
+def is_foreign(value: Any) -> bool:
+    """Whether a value, or one in a nesting, is an array of another framework."""
+    if isinstance(value, tuple | list):
+        return any(map(is_foreign, value))
+    if isinstance(value, dict):
+        return any(map(is_foreign, value.values()))
+    return not is_array(value) and hasattr(type(value), "__dlpack__")
+
+
+def at_home(value: Any) -> Any:
+    """A nesting in which arrays of other frameworks are NumPy's, of the same memory where that is the host's."""
+    return replaced(value, lambda leaf: from_dlpack(leaf) if is_foreign(leaf) else leaf)
 
 
 def _is_itself(value: Any) -> bool:

@@ -6,8 +6,8 @@ know any layer, loss or optimiser.
 
 from __future__ import annotations
 
+import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from vkgrad.errors import OptionError, UnsupportedError
+from vkgrad.epochs import Bar, History, Record
+from vkgrad.errors import DataError, OptionError, UnsupportedError
 from vkgrad.functional import value_and_grad
 from vkgrad.history import no_grad
 from vkgrad.jit import jit as recorded
@@ -23,43 +24,12 @@ from vkgrad.metrics import Mean
 from vkgrad.nn.module import Module
 from vkgrad.optim.optimizer import Optimizer
 from vkgrad.optim.schedules import Schedule
-from vkgrad.resuming import save_checkpoint
+from vkgrad.resuming import load_checkpoint, save_checkpoint
 from vkgrad.tensor import Tensor
+from vkgrad.tree import leaves
 
-Record = dict[str, float]  # what is known after an epoch, by name
+Metric = Callable[[Any, Any], Tensor]
 Listener = Callable[[Record, Module], object]  # called after each epoch; what it returns says whether to stop
-
-DRAWN_EVERY_S = 0.5  # how often a bar on a terminal shows another loss
-LOGGED_EVERY_S = 10.0  # and one that goes to a file
-
-
-class History(list[Record]):
-    """What `fit` returns: a record for each epoch, with `epoch`, `loss`, `lr`, `seconds` and what was asked for."""
-
-    def column(self, name: str) -> list[float]:
-        """One number over the epochs."""
-        return [record[name] for record in self]
-
-    def plot(self, path: str | os.PathLike[str], names: Iterable[str] | None = None) -> None:
-        """Draw numbers over the epochs (all that are losses or metrics, unless named) to a picture file.
-
-        Raises:
-            UnsupportedError: matplotlib is not installed.
-        """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise UnsupportedError("plots need matplotlib: run `pip install vkgrad[plot]`") from error
-        shown = (
-            [n for n in (self[0] if self else {}) if n not in ("epoch", "lr", "seconds")] if names is None else names
-        )
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.add_subplot()
-        for name in shown:
-            axes.plot(self.column("epoch"), self.column(name), label=name)
-        axes.set_xlabel("epoch")
-        axes.legend()
-        figure.savefig(path)
 
 
 def fit(
@@ -70,29 +40,37 @@ def fit(
     epochs: int,
     *,
     validation: Any = None,
-    metrics: Mapping[str, Callable[[Any, Any], Tensor]] | None = None,
+    metrics: Mapping[str, Metric] | Iterable[Metric] | Metric | None = None,
     schedule: Schedule | None = None,
     listeners: Iterable[Listener] = (),
     checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     jit: bool = True,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> History:
-    """Train a model on batches (x, y) until `loader.epoch` has come to `epochs`.
+    """Train a model for `epochs` times all batches (x, y) of a loader, and return what each epoch came to.
+
+    Called again it trains on: `epochs` more.
 
     Args:
         loss: of the model's output and y; a mean over the batch.
-        loader: a `DataLoader`; one that has gone through epochs already goes on.
+        loader: a `DataLoader`, or anything else that gives pairs (x, y) each time it is iterated over.
         validation: a second one, which the model is evaluated on after each epoch: `validation_loss`, and the metrics.
-        metrics: further functions like `loss`, such as `vg.metrics.accuracy`, by name; of the validation batches, or of
-            the training batches as they come if there are none.
+        metrics: further functions like `loss`, such as `vg.metrics.accuracy`, by name or under their own; of the
+            validation batches, or of the training batches as they come if there are none.
         schedule: moved on after each epoch.
         listeners: called with each epoch's record and the model; training stops when one returns True.
-        checkpoint: a file to write after each epoch; `load_checkpoint` brings `model`, `optimizer`, `loader`,
-            `schedule` and, for listeners that have a state, `listener0`, `listener1`, ... from it.
-        progress: show a bar on standard error, whose loss is read only when it is drawn.
+        checkpoint: a file to write after each epoch: model, optimiser, loader, schedule, listeners that have a state,
+            the random generator and the history. `load_checkpoint` reads it too; there listeners are `listener0`,
+            `listener1`, ...
+        resume: go on from that file where it exists, until the history has `epochs` records or a listener has stopped
+            it. The bits are those of a run that never stopped.
+        progress: show a bar on standard error, whose loss is read only when it is drawn. By default where that is a
+            terminal or a notebook.
 
     Raises:
-        OptionError: there is nothing to do.
+        OptionError: an argument is none of these, or there is nothing to do.
+        DataError: a batch is no pair.
 
     Example:
         >>> import numpy as np, vkgrad as vg
@@ -104,9 +82,8 @@ def fit(
         >>> len(history), round(model.weight.item()), round(model.bias.item())
         (40, 3, 1)
     """
-    if len(loader) == 0 or epochs <= loader.epoch:
-        raise OptionError(f"fit: nothing to do: {len(loader)} batches, and epoch {loader.epoch} of {epochs}")
-    measured = dict(metrics or {})
+    _check(loader, validation, epochs, checkpoint, resume)
+    measured = _by_name(metrics)
     inside = {} if validation is not None else measured
 
     def train(x: Tensor, y: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
@@ -126,74 +103,106 @@ def fit(
     if jit:
         train, evaluate = recorded(train), recorded(evaluate)
     listening = list(listeners)
-    history = History()
-    while loader.epoch < epochs:
+    own = {"model": model, "optimizer": optimizer, "loader": loader, "schedule": schedule}
+    own |= {f"listener{k}": listener for k, listener in enumerate(listening)}
+    parts = {name: part for name, part in own.items() if hasattr(part, "load_state_dict")}
+    history, stopped = _restored(checkpoint, parts) if resume else (History(), False)
+    while len(history) < epochs and not stopped:
         began = time.perf_counter()
-        number = loader.epoch
         model.train()
         means = {name: Mean() for name in ("loss", *inside)}
-        with _Bar(number, len(loader), progress) as bar:
-            for x, y in loader:
+        record: Record = {"epoch": len(history) + 1, "lr": optimizer.lr}
+        with Bar(len(history) + 1, _length(loader), progress) as bar:
+            for x, y in map(_pair, loader):
                 value, numbers = train(x, y)
                 for name, found in {"loss": value, **numbers}.items():
-                    means[name].update(found, x.shape[0])
+                    means[name].update(found, _count(x))
                 bar.step(means["loss"])
-        record: Record = {"epoch": number + 1, "lr": optimizer.lr}
-        if validation is not None:
-            means |= _evaluated(model, evaluate, validation)
-        record |= {name: mean.compute() for name, mean in means.items()}
+            if validation is not None:
+                means |= _evaluated(model, evaluate, validation)
+            record |= {name: mean.compute() for name, mean in means.items()}
+            bar.finish(record)
+        if not bar.steps:
+            raise OptionError("fit: nothing to do: the loader has no batches" if not history else EMPTY_AGAIN)
         record["seconds"] = time.perf_counter() - began
         if schedule is not None:
             schedule.step()
         history.append(record)
-        answers = [listener(record, model) for listener in listening]  # all of them hear of it
+        stopped = True in [listener(record, model) for listener in listening]  # all of them hear of it
         if checkpoint is not None:
-            parts = {"model": model, "optimizer": optimizer, "loader": loader, "schedule": schedule}
-            parts |= {f"listener{k}": one for k, one in enumerate(listening) if hasattr(one, "load_state_dict")}
-            save_checkpoint(checkpoint, **{name: part for name, part in parts.items() if part is not None})
-        if True in answers:
-            break
+            save_checkpoint(checkpoint, **parts, history=json.dumps(history), stopped=stopped)
     return history
+
+
+EMPTY_AGAIN = "fit: the loader gave no batches the second time; it must give them anew each time it is iterated over"
+PAIRS = "pairs (x, y) of a batch each, such as vg.data.DataLoader(x, y, batch_size=32) gives"
+
+
+def _check(loader: Any, validation: Any, epochs: int, checkpoint: Any, resume: bool) -> None:
+    for name, batches in (("loader", loader), ("validation", validation)):
+        is_array = hasattr(batches, "shape") or (
+            isinstance(batches, tuple | list) and any(hasattr(part, "shape") for part in batches)
+        )
+        if (batches is None and name == "validation") or (hasattr(batches, "__iter__") and not is_array):
+            continue
+        raise OptionError(f"fit: {name} gives {PAIRS}; got a {type(batches).__name__}{' of arrays' * is_array}")
+    if _length(loader) == 0 or epochs < 1:
+        raise OptionError(f"fit: nothing to do: {_length(loader)} batches, {epochs} epochs")
+    if resume and checkpoint is None:
+        raise OptionError("fit: resume goes on from the file that `checkpoint` names; name one")
+
+
+def _length(batches: Any) -> int | None:
+    """How many batches there are, where that is known beforehand."""
+    return len(batches) if hasattr(batches, "__len__") else None
+
+
+def _count(x: Any) -> int:
+    """How many examples a batch has, also where x is several arrays."""
+    return (x if hasattr(x, "shape") else leaves(x)[0].value).shape[0]
+
+
+def _pair(batch: Any) -> tuple[Any, Any]:
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        parts = f"{len(batch)} parts" if isinstance(batch, tuple | list) else f"a {type(batch).__name__}"
+        raise DataError(f"fit: a loader gives {PAIRS}; got {parts}. Other batches: write the loop, docs/training.md")
+    return batch[0], batch[1]
+
+
+def _by_name(metrics: Any) -> dict[str, Metric]:
+    """Metrics by name; a function without one has its own."""
+    if metrics is None or isinstance(metrics, Mapping):
+        found = dict(metrics or {})
+    else:
+        several = [metrics] if callable(metrics) or isinstance(metrics, str) else list(metrics)
+        found = {getattr(metric, "__name__", type(metric).__name__): metric for metric in several}
+    for metric in found.values():
+        if not callable(metric):
+            raise OptionError(
+                f"fit: a metric is a function of output and y, such as vg.metrics.accuracy; got {metric!r}"
+            )
+    return found
+
+
+def _restored(checkpoint: Any, parts: Mapping[str, Any]) -> tuple[History, bool]:
+    """The history of a run, whose parts are brought to where they were, and whether a listener has stopped it; an
+    empty history where there is no file yet."""
+    if not Path(checkpoint).exists():
+        return History(), False
+    numbers = load_checkpoint(checkpoint, **parts)
+    if "history" not in numbers:
+        raise DataError(f"{checkpoint}: not written by fit, so that it has no history; resume with load_checkpoint")
+    return History(json.loads(numbers["history"])), numbers["stopped"]
 
 
 def _evaluated(model: Module, evaluate: Callable[..., dict[str, Tensor]], batches: Any) -> dict[str, Mean]:
     model.eval()
     means: dict[str, Mean] = {}
-    for x, y in batches:
+    for x, y in map(_pair, batches):
         for name, value in evaluate(x, y).items():
-            means.setdefault(name, Mean()).update(value, x.shape[0])
+            means.setdefault(name, Mean()).update(value, _count(x))
     model.train()
     return means
-
-
-class _Bar:
-    """A progress bar that reads the loss when it is drawn, and at no other time."""
-
-    def __init__(self, epoch: int, steps: int, shown: bool) -> None:
-        self.bar: Any = None
-        if shown:
-            from tqdm import tqdm
-
-            self.every_s = DRAWN_EVERY_S if sys.stderr.isatty() else LOGGED_EVERY_S
-            self.bar = tqdm(
-                total=steps, desc=f"epoch {epoch + 1}", unit="batch", file=sys.stderr, mininterval=self.every_s
-            )
-            self.drawn = time.perf_counter()
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
-
-    def step(self, loss: Mean) -> None:
-        if self.bar is None:
-            return
-        if time.perf_counter() - self.drawn >= self.every_s:
-            self.drawn = time.perf_counter()
-            self.bar.set_postfix(loss=f"{loss.compute():.4g}", refresh=False)
-        self.bar.update()
 
 
 class EarlyStopping:

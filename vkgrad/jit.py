@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from vkgrad import engine, history
+from vkgrad.arguments import at_home, is_foreign
 from vkgrad.config import config
 from vkgrad.step import MISSED, Step
 from vkgrad.tensor import Tensor
@@ -27,10 +28,10 @@ MOST_STEPS = 64  # recordings of one function that are kept; the least recently 
 def jit(function: Callable[..., Any]) -> Jitted:
     """Record `function` once per structure, shapes and types of its inputs, then replay the recording.
 
-    Arguments may be tensors, NumPy arrays, modules, optimisers, Python values, and nestings of these in dicts, lists
-    and tuples. A Python value is part of the structure: another value records anew (`.explain()` says why), and so does
-    a module that goes from training to evaluation. Tensors outside that the function assigns to are updated in place,
-    and gradients that `backward` leaves inside are there afterwards.
+    Arguments may be tensors, arrays of NumPy and of others, modules, optimisers, Python values, and nestings of these
+    in dicts, lists and tuples. A Python value is part of the structure: another value records anew (`.explain()` says
+    why), and so does a module that goes from training to evaluation. Tensors outside that the function assigns to are
+    updated in place, and gradients that `backward` leaves inside are there afterwards.
 
     Raises:
         VkgradError: the function reads a value that depends on its arguments, or assigns to an argument.
@@ -64,6 +65,8 @@ class Jitted:
                     result = latest.again(arguments)
                     if result is not MISSED:
                         return result
+        if is_foreign((arguments, named)):
+            arguments, named = at_home((arguments, named))
         inputs: list[Any] = []
         key = _structure((arguments, named) if named else arguments, inputs)
         key = (key, *[getattr(config, name) for name in SWITCHES])

@@ -98,7 +98,7 @@ class _Estimator(BaseEstimator):
             self.module_ = self._made(x.shape[1], outputs)
             optimizer = getattr(optim, self.optimizer)(self.module_, lr=self.lr)
             loader = DataLoader(self._scaled(x), y, batch_size=min(self.batch_size, len(x)), seed=seed)
-            self.history_ = fit(self.module_, optimizer, loss, loader, self.epochs)
+            self.history_ = fit(self.module_, optimizer, loss, loader, self.epochs, progress=False)
         self.module_.eval()
 
     def _statistics(self, values: Array) -> tuple[Array, Array]:
