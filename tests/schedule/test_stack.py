@@ -22,7 +22,7 @@ from vkgrad.runtime.nest import relaid
 from vkgrad.schedule.kernel import Group, Kernel
 from vkgrad.schedule.plan import Plan, build_plan
 from vkgrad.schedule.split import Width
-from vkgrad.schedule.stack import Stacking, split_axis, time_us
+from vkgrad.schedule.stack import Stacking, _Search, split_axis, time_us
 
 H200 = Limits(
     software=False, max_groups=(2**31 - 1, 65535, 65535), max_invocations=1024, shared_bytes=49152, max_buffers=32
@@ -71,6 +71,34 @@ def test_random_graphs_row_by_row(block: int) -> None:
                 found = np.empty(node.shape, node.dtype.numpy) if h is None else h.reshape(node.shape)
                 np.testing.assert_array_equal(found, w, err_msg=f"seed {seed}, {node}")
     assert stacked >= 5
+
+
+GPU = {
+    "width": WIDE,
+    "stacking": stacking_for(H200, lambda kernel: None),
+    "beside": beside_for(H200, lambda kernel: None),
+}
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_larger_graphs_however_they_are_planned(block: int) -> None:
+    """Where several stacks and what lies between them could come to wait for each other."""
+    for seed in range(110 + block * 30, 140 + block * 30):
+        graphs = Graphs(seed)
+        outputs = graphs.grow(40)
+        want = evaluate(outputs, graphs.values)
+        for options in ({"stacking": EAGER}, {"stacking": EAGER, "width": WIDE}, GPU):
+            plan, leaves = plan_of(outputs, **options)
+            for node, w, h in zip(outputs, want, run(plan, leaves, graphs.values), strict=True):
+                found = np.empty(node.shape, node.dtype.numpy) if h is None else h.reshape(node.shape)
+                np.testing.assert_array_equal(found, w, err_msg=f"seed {seed}, {node}")
+
+
+def test_stacks_that_wait_for_each_other_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The null arm: where members do not stand side by side, something among them can need one and be needed by one."""
+    monkeypatch.setattr(_Search, "_gather", lambda self, stack: None)
+    with pytest.raises(AssertionError, match="wait for each other"):
+        test_larger_graphs_however_they_are_planned(0)
 
 
 def test_a_stack_that_reads_a_neighbour_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

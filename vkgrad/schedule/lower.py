@@ -17,7 +17,7 @@ from vkgrad.ir.op import OPS, Family
 from vkgrad.ir.rounding import rounded
 from vkgrad.ops.contraction import extents_of, summed_labels
 from vkgrad.schedule.chains import Chain, Open, Step, prune, through
-from vkgrad.schedule.cluster import Cluster
+from vkgrad.schedule.cluster import Cluster, is_same_place
 from vkgrad.schedule.fuse import Fusion, waited_for
 from vkgrad.schedule.kernel import (
     Call,
@@ -136,8 +136,9 @@ class Lowering:
         if self.fusion.home.get(node) is not self.cluster or node in self.cluster.opened:
             return chain
         base, root = Layout.contiguous(node.shape), self.root_chain(node)
-        seen = through(chain, base)
-        return root if seen is not None and seen == through(root, base) else chain
+        seen, own = through(chain, base), through(root, base)
+        assert own is not None
+        return root if seen is not None and seen[1] == own[1] and is_same_place(seen[0], own[0]) else chain
 
     def _elsewhere(self, node: Node) -> bool:
         """Whether this kernel loads `node`.

@@ -219,6 +219,8 @@ def _levels(units: Sequence[tuple[int, ...]], after: Sequence[set[int]]) -> list
     level = [0] * len(units)
     for own in _order(needs):
         level[own] = 1 + max((level[n] for n in needs[own]), default=-1)
+    waits = all(level[n] < level[own] for own in range(len(units)) for n in needs[own])
+    assert waits, "dispatches wait for each other"
     return [level[number[position]] for position in range(len(after))]
 
 
