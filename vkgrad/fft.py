@@ -3,11 +3,9 @@
 vkgrad has no complex numbers: a complex tensor has a last axis of extent 2, the real and the imaginary part, as
 PyTorch's `view_as_real` gives. `axis` and `axes` count without it. Names and normalisation are NumPy's.
 
-A length is cut into factors of at most `LARGEST_FACTOR`, and each is one small matrix product over all the rest
-(J. W. Cooley, J. W. Tukey, "An Algorithm for the Machine Calculation of Complex Fourier Series", 1965), so transforms
-use the kernels of products, in as many dispatches as there are factors. A length with a larger prime factor becomes a
+A length whose prime factors are small is one `dft` (see `vkgrad.ops.fourier`). One with a larger prime factor becomes a
 convolution of a friendlier length (L. I. Bluestein, "A linear filtering approach to the computation of the discrete
-Fourier transform", 1970). This module must not know how a product is computed.
+Fourier transform", 1970). This module must not know how a transform is computed.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from vkgrad import functions as f
 from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, float32
-from vkgrad.ops.contraction import contract
+from vkgrad.ops.fourier import LARGEST_PRIME, dft, primes
 from vkgrad.placement import placed
 from vkgrad.tensor import Operand, Tensor, derived, lift, tensor
 
@@ -36,8 +34,6 @@ __all__ = [
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-LARGEST_FACTOR = 32  # one dense product a factor: larger means fewer passes over memory and more arithmetic
 
 NORMS = ("backward", "ortho", "forward")
 _REVERSED = {"backward": "forward", "forward": "backward"}  # where the transform back is the one asked for
@@ -61,19 +57,6 @@ def _turns(numerator: np.ndarray, denominator: int) -> np.ndarray:
     return parts
 
 
-def _small_transform(r: int) -> np.ndarray:
-    """The transform of r complex numbers as a real matrix (r, 2, r, 2): in place and part, out place and part."""
-    w = _turns(np.outer(np.arange(r), np.arange(r)), r)
-    matrix = np.empty((r, 2, r, 2))
-    matrix[:, 0, :, 0], matrix[:, 0, :, 1] = w[..., 0], w[..., 1]
-    matrix[:, 1, :, 0], matrix[:, 1, :, 1] = -w[..., 1], w[..., 0]
-    return matrix
-
-
-def _twiddles(r: int, rest: int) -> np.ndarray:
-    return _turns(np.outer(np.arange(r), np.arange(rest)), r * rest)
-
-
 def _chirp(n: int) -> np.ndarray:
     """exp(-pi i k^2 / n); the square is taken modulo 2 n, where it is exact."""
     return _turns(np.arange(n, dtype=np.int64) ** 2, 2 * n)
@@ -90,33 +73,10 @@ def _chirp_transformed(n: int, m: int) -> np.ndarray:
 
 
 _TABLES: dict[str, Callable[..., np.ndarray]] = {
-    "transform": _small_transform,
-    "real transform": lambda r: _small_transform(r)[:, 0],
-    "twiddles": _twiddles,
     "signs": lambda: np.array([-1.0, 1.0]),  # i times (re, im) is (-im, re)
     "chirp": _chirp,
     "chirp transformed": _chirp_transformed,
 }
-
-
-def factors(n: int) -> tuple[int, ...] | None:
-    """As few factors of n as possible, each at most `LARGEST_FACTOR` and about equal; None if a prime is larger."""
-    primes = []
-    p, rest = 2, n
-    while rest > 1:
-        while rest % p == 0:
-            primes.append(p)
-            rest //= p
-        p += 1
-        if p > LARGEST_FACTOR and rest > 1:
-            return None
-    for count in range(1, len(primes) + 1):
-        found = [1] * count
-        for prime in reversed(primes):
-            found[found.index(min(found))] *= prime
-        if max(found) <= LARGEST_FACTOR:
-            return tuple(sorted(found, reverse=True))
-    return (1,)
 
 
 # ---- complex arithmetic on pairs
@@ -130,33 +90,14 @@ def _conjugate(x: Tensor) -> Tensor:
 
 
 # ---- the transform along the last axis (before the pair)
-def _transform(x: Tensor, n: int, real: bool = False) -> Tensor:
+def _transform(x: Tensor, n: int, real: bool = False, inverse: bool = False) -> Tensor:
     """The transform of pairs (..., n, 2), or of real numbers (..., n), unscaled."""
-    parts = factors(n)
-    if parts is None:
-        return _bluestein(f.stack([x, f.zeros_like(x)], axis=-1) if real else x, n)
-    lead = x.shape[:-1] if real else x.shape[:-2]
-    rank = len(parts)
-    node = b.reshape(x.node, (*lead, *parts) if real else (*lead, *parts, 2))
-    start = len(lead)
-    labels = tuple(range(start + rank))  # the axes of what is transformed, without the pair
-    part_in, place_out, part_out = (start + rank + k for k in range(3))
-    rest = n
-    for number, r in enumerate(parts):
-        rest //= r
-        axis = start + number
-        is_real = real and number == 0
-        matrix = _table("real transform" if is_real else "transform", (r,), x.dtype).node
-        left = labels if is_real else (*labels, part_in)
-        right = (axis, place_out, part_out) if is_real else (axis, part_in, place_out, part_out)
-        out = tuple(place_out if label == axis else label for label in labels)
-        if rest == 1:  # the last factor turns fastest in the output: its places are written in their order at once
-            out = (*out[:start], *reversed(out[start:]))
-        node = contract(node, matrix, left, right, (*out, part_out))
-        if rest > 1:
-            twiddles = _table("twiddles", (r, rest), x.dtype).reshape(r, *parts[number + 1 :], 2)
-            node = _times(derived(node, x), twiddles).node
-    return derived(b.reshape(node, (*lead, n, 2)), x)
+    if max(primes(n), default=1) <= LARGEST_PRIME:
+        wide = b.cast(x.node, x.dtype.computed)  # types that are only stored are rounded once, at the end
+        return derived(b.cast(dft(wide, inverse, real), x.dtype), x)
+    if inverse:
+        return _conjugate(_bluestein(_conjugate(x), n))
+    return _bluestein(f.stack([x, f.zeros_like(x)], axis=-1) if real else x, n)
 
 
 def _bluestein(x: Tensor, n: int) -> Tensor:
@@ -166,7 +107,7 @@ def _bluestein(x: Tensor, n: int) -> Tensor:
     chirp = _table("chirp", (n,), x.dtype)
     wide = f.pad(_times(x, chirp), (*[(0, 0)] * (x.ndim - 2), (0, m - n), (0, 0)))
     product = _times(_transform(wide, m), _table("chirp transformed", (n, m), x.dtype))
-    around = _conjugate(_transform(_conjugate(product), m)) * (1.0 / m)
+    around = _transform(product, m, inverse=True) * (1.0 / m)
     return _times(around[..., :n, :], chirp)
 
 
@@ -210,7 +151,7 @@ def _along(name: str, x: Tensor, n: int | None, axis: int, norm: str, forward: b
     (along,) = b.normalise_axes(f"fft.{name}", axis, x.ndim - 1)
     x = _fitted(name, x, n, along).moveaxis(along, -2)
     n = x.shape[-2]
-    found = _transform(x, n) if forward else _conjugate(_transform(_conjugate(x), n))
+    found = _transform(x, n, inverse=not forward)
     scale = _scale(name, norm, n, forward)
     return (found if scale == 1 else found * scale).moveaxis(-2, along)
 
@@ -263,8 +204,7 @@ def irfft(x: Operand, n: int | None = None, axis: int = -1, norm: str = "backwar
     half = _fitted("irfft", source, n // 2 + 1, along).moveaxis(along, -2)
     mirrored = _conjugate(f.flip(half[..., 1 : (n + 1) // 2, :], axis=-2))
     whole = f.concat([half, mirrored], axis=-2)
-    # The real part of the inverse: conjugating twice leaves it alone, so once before is enough.
-    found = _transform(_conjugate(whole), n)[..., 0]
+    found = _transform(whole, n, inverse=True)[..., 0]
     return (found * _scale("irfft", norm, n, False)).moveaxis(-1, along)
 
 

@@ -22,6 +22,7 @@ from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import dtype_of
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import OPS, Family
+from vkgrad.ops.fourier import LONGEST_BYTES
 from vkgrad.ops.sorting import _block
 from vkgrad.runtime._native import Device
 
@@ -40,17 +41,25 @@ def device() -> Iterator[Device]:
 
 @dataclass
 class Case:
-    """Operands of one routine, and its attributes; `large` are blocks that no software driver is given."""
+    """Operands of one routine, and its attributes.
+
+    `large` are blocks that no software driver is given; `units`, how many roundings of the largest value a result may
+    be off by."""
 
     op: str
     arrays: list[np.ndarray]
     attributes: dict[str, Any] = field(default_factory=dict)
     large: bool = False
+    units: float = 0
 
 
 def whole(*shape: int, low: int = -4, high: int = 5, dtype: str = "f4") -> np.ndarray:
     """Whole numbers, of which any sum is exact."""
     return np.random.default_rng([*shape, 1]).integers(low, high, shape).astype(dtype)
+
+
+def random(*shape: int, dtype: str = "f4") -> np.ndarray:
+    return np.random.default_rng([*shape, 2]).uniform(-1, 1, shape).astype(dtype)
 
 
 def with_nan(array: np.ndarray) -> np.ndarray:
@@ -203,11 +212,33 @@ def segments() -> Iterator[Case]:
             yield Case("segments", [values, order, bounds, parts], {"join": join, "block": 16})
 
 
+def transforms() -> Iterator[Case]:
+    for number, n in enumerate((2, 3, 8, 11, 12, 30, 31)):
+        shape = (3, n) if number % 2 else (3, n, 2)
+        yield Case("dft", [random(*shape)], {"inverse": number % 3 == 0, "real": number % 2 == 1}, units=4)
+    for n in (64, 100, 256, 310, 1000, 1024):
+        yield Case("dft", [random(3, n, 2)], {"inverse": n % 3 == 0, "real": False}, n > 64, 4)
+    yield Case("dft", [random(2, 12, 2, dtype="f8")], {"inverse": False, "real": False}, units=4)
+
+
+def stages_of_transforms() -> Iterator[Case]:
+    for n, radix, done in ((8, 2, 1), (24, 3, 2), (24, 8, 3), (60, 5, 12), (62, 31, 2), (77, 7, 1), (24, 4, 6)):
+        for inverse in (False, True):
+            attributes = {"radix": radix, "done": done, "inverse": inverse, "real": done == 1}
+            yield Case("dft_stage", [random(2, n) if done == 1 else random(2, n, 2)], attributes, units=4)
+    for n, radix, done in ((512, 64, 1), (512, 64, 8), (2000, 100, 20), (2000, 40, 1), (96, 48, 2)):
+        attributes = {"radix": radix, "done": done, "inverse": False, "real": False}
+        yield Case("dft_stage", [random(3, n, 2)], attributes, True, 4)
+    attributes = {"radix": 8, "done": 4, "inverse": False, "real": False}
+    yield Case("dft_stage", [random(2, 64, 2, dtype="f8")], attributes, units=4)
+
+
 CASES: dict[str, Callable[[], Iterator[Case]]] = {
     "scan": scans, "linear_scan": linear_scans, "scan_totals": scan_totals, "scan_from": scans_from,
     "linear_scan_totals": linear_scan_totals, "linear_scan_from": linear_scans_from,
     "argsort": sorts, "sort_blocks": blocks, "sort_merge": merges,
     "searchsorted": searches, "inverse": inverses, "scatter": scatters, "segments": segments,
+    "dft": transforms, "dft_stage": stages_of_transforms,
 }  # fmt: skip
 
 
@@ -237,7 +268,12 @@ def test_a_template_is_its_meaning(device: Device, op: Any, limits: Limits) -> N
             continue
         found, wanted = ran(device, case, limits)
         shapes = [array.shape for array in case.arrays]
-        np.testing.assert_array_equal(found, wanted, err_msg=f"{shapes} {case.arrays[0].dtype} {case.attributes}")
+        what = f"{shapes} {case.arrays[0].dtype} {case.attributes}"
+        if case.units:
+            off = case.units * np.finfo(wanted.dtype).eps * np.abs(wanted).max(initial=1)
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=off, err_msg=what)
+        else:
+            np.testing.assert_array_equal(found, wanted, err_msg=what)
 
 
 def test_what_all_devices_have_is_enough() -> None:
@@ -247,7 +283,8 @@ def test_what_all_devices_have_is_enough() -> None:
         for op in ROUTINES:
             case, shapes = next(CASES[op.name]()), []
             for array in case.arrays:
-                shape = (1, n, 1) if array.ndim == 3 else (1, _block(dtype) if op.name == "argsort" else n)
+                longest = {"argsort": _block(dtype), "dft": LONGEST_BYTES // (2 * dtype.size_bytes)}.get(op.name, n)
+                shape = (1, longest, 1) if array.ndim == 3 else (1, longest)
                 shapes.append((n, *array.shape[1:]) if op.name == "segments" else shape)
             found = op.geometry(shapes, [dtype] * op.arity, least, **case.attributes)
             assert found.shared_bytes <= least.shared_bytes, op.name

@@ -165,6 +165,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[Array]]] = {
     "largest places": (lambda a: vg.argmax(a, 1), [A]),
     "masks": (lambda a: (vg.any(a > 0.9, 0), vg.all(a > -0.9, 1)), [A]),
     "running sum": (lambda a: (vg.cumsum(a, 0), vg.cumsum(a, 1, reverse=True)), [A]),
+    "Fourier transforms": (lambda c: (vg.fft.rfft(c), vg.fft.ifft(c[..., :2]), vg.fft.irfft(vg.fft.rfft(c), 4)), [C]),
     "windows of a row": (lambda a: vg.avg_pool1d(a, 3, 1), [C]),
     "padded with ones": (lambda a: vg.pad(a, ((1, 0), (0, 2)), 1.0), [A]),
     "one_hot": (lambda i: vg.one_hot(i, 4), [INDEX]),

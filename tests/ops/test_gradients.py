@@ -24,6 +24,7 @@ from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, OPS, ZERO, Family, Op
 from vkgrad.ops import factorisations
 from vkgrad.ops.contraction import contract
+from vkgrad.ops.fourier import dft
 from vkgrad.ops.indexed import along, gather, scatter
 from vkgrad.ops.scans import linear_scan, scan
 from vkgrad.ops.views import after, alias, diagonal, flip, pad, permute, slice_, window
@@ -158,6 +159,10 @@ OTHERS: dict[str, list[Case]] = {
     ],
     "linear_scan": [
         _case(lambda a, x, r=r: linear_scan(a, x, bool(r), r - 1), _random(2, 3), _random(2, 3) - 0.1) for r in (0, 1)
+    ],
+    "dft": [
+        *(_case(lambda x, i=i: dft(x, i), _random(2, 3, 2)) for i in (False, True)),
+        _case(lambda x: dft(x, real=True), _random(2, 4)),
     ],
     "scatter": [
         *(_case(lambda x, i, j=j: _sent(x, i, 3, j), _distinct(12, 2), _SENT) for j in ("sum", "prod", "max", "min")),

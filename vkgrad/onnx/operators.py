@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, numpy_helper
 
-from vkgrad import engine
+from vkgrad import engine, fft
 from vkgrad import functions as f
 from vkgrad.errors import UnsupportedError
 from vkgrad.ir.dtypes import dtype_of
@@ -255,6 +255,22 @@ def _cumsum(x: Any, a: Attributes) -> Tensor:
         raise a.refuse("exclusive sums")
     (axis,) = x.integers(1)
     return f.cumsum(x[0], axis, reverse=True) if a.get("reverse", 0) else f.cumsum(x[0], axis)
+
+
+@operator("DFT")
+def _dft(x: Any, a: Attributes) -> Tensor:
+    given = x[0]
+    length = x.integers(1)[0] if x.has(1) else None
+    default = 1 if a.opset < 20 else -2
+    axis = (x.integers(2)[0] if x.has(2) else a.get("axis", default)) % given.ndim
+    is_real, half = given.shape[-1] == 1, a.get("onesided", 0)
+    if a.get("inverse", 0):
+        return fft.irfft(given, length, axis)[..., None] if half else fft.ifft(given, length, axis)
+    if is_real and half:
+        return fft.rfft(given[..., 0], length, axis)
+    if half:
+        raise a.refuse("half of a transform of complex numbers")
+    return fft.fft(f.concat([given, f.zeros_like(given)], axis=-1) if is_real else given, length, axis)
 
 
 @operator("Softmax", "LogSoftmax")

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import log
+from math import log, prod
 from typing import Any
 
 import numpy as np
@@ -278,6 +278,15 @@ def _scan(w: Writer, node: Node) -> str:
     return w.graph.emit("CumSum", w.names[node.inputs[0]], axis, reverse=int(node.attributes["reverse"]))
 
 
+def _dft(w: Writer, node: Node) -> str:
+    n, inverse = node.shape[-2], node.attributes["inverse"]
+    rows = w.reshaped(w.names[node.inputs[0]], (prod(node.shape[:-2]), n, 1 if node.attributes["real"] else 2))
+    found = w.graph.emit("DFT", rows, axis=1, inverse=int(inverse))
+    if inverse:  # ONNX divides by the length, as NumPy does
+        found = w.graph.emit("Mul", found, w.number(n, node))
+    return w.reshaped(found, node.shape)
+
+
 RULES: dict[str, Rule] = {
     "constant": _constant, "iota": _iota, "cast": _cast, "square": _square, "rsqrt": _rsqrt, "cbrt": _cbrt,
     "trunc": _trunc, "exp2": _exp2, "expm1": _expm1, "log1p": _log1p, "log2": _log_to(2), "log10": _log_to(10),
@@ -287,4 +296,5 @@ RULES: dict[str, Rule] = {
     "any": _any_or_all("ReduceMax"), "all": _any_or_all("ReduceMin"),
     "reshape": _reshape, "permute": _permute, "expand": _expand, "slice": _slice, "pad": _pad, "window": _window,
     "diagonal": _diagonal, "gather": _gather, "contract": _contract, "scan": _scan,
+    "dft": _dft,
 }  # fmt: skip

@@ -8,6 +8,7 @@ from vkgrad.ops import (
     arithmetic,
     contraction,
     factorisations,
+    fourier,
     indexed,
     logic,
     random_bits,
@@ -20,6 +21,6 @@ from vkgrad.ops import (
 )
 
 __all__ = [
-    "arithmetic", "contraction", "factorisations", "indexed", "logic", "random_bits", "reductions", "scans", "sorting",
-    "sources", "transcendental", "views",
+    "arithmetic", "contraction", "factorisations", "fourier", "indexed", "logic", "random_bits", "reductions", "scans",
+    "sorting", "sources", "transcendental", "views",
 ]  # fmt: skip
