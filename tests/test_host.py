@@ -99,7 +99,7 @@ HARMLESS = {
     "draws/gammas.py": {"polynomial"},  # places and weights of a quadrature
     "onnx/loading.py": {"clip"},  # constants of a file, on their way to the device
     "onnx/operators.py": {"cumsum"},  # sizes of parts
-    "fft.py": {"outer", "cos", "sin", "fft", "abs"},  # tables of roots of unity
+    "fft.py": {"cos", "sin", "fft", "abs"},  # tables of roots of unity
     "functions/joining.py": {"ndim"},
     "functions/lookup.py": {"where"},  # indices that a user gave as an array
     "functions/sorting.py": {"floor", "ceil", "where", "linspace", "round"},  # a user's quantiles and edges

@@ -42,6 +42,7 @@ from vkgrad.ops.views import pad, permute, slice_
 FEW = 8  # values a row, up to which every place looks at all of them
 SMALL = 1 << 16  # values times places, up to which it still does on a device that runs thousands of invocations
 SOFTWARE_SMALL = 1 << 14
+LONG = 128  # places, from which on parts are joined column by column
 MOST_STEPS = 1 << 14  # what an invocation may loop over, half of what some software drivers allow
 
 
@@ -234,9 +235,18 @@ def _scatter_passes(node: Node, width: Any) -> Node:
         return b.reshape(b.build("scatter", values, index, extent=extent, join=join, chunk=m), node.shape)
     if chunk:
         parts = b.build("scatter", values, index, extent=extent, join=join, chunk=chunk)
-        ties = {"ties": "share"} if join in ("max", "min") else {}
-        return b.reshape(b.build(join, parts, axes=(len(lead),), **ties), node.shape)
+        return b.reshape(_all_parts(parts, len(lead), join, software), node.shape)
     return b.reshape(_by_sorting(*_in_one_row(values, index, extent), rows * extent, join), node.shape)
+
+
+def _all_parts(parts: Node, axis: int, join: str, software: bool) -> Node:
+    """`parts` joined along `axis`. Many short columns are what scans read well, and a reduction does not."""
+    lead, count, places = parts.shape[:axis], parts.shape[axis], prod(parts.shape[axis + 1 :])
+    if places >= LONG and not software:
+        wide = b.reshape(parts, (*lead, count, places))
+        return b.build("scan_totals", wide, join=join, reverse=False, chunk=count)
+    ties = {"ties": "share"} if join in ("max", "min") else {}
+    return b.build(join, parts, axes=(axis,), **ties)
 
 
 def _software_chunk(rows: int, m: int, extent: int, c: int) -> int:
