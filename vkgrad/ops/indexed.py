@@ -194,7 +194,7 @@ def _others(values: Node, index: Node, extent: int) -> Node:
         is_first = b.apply("not_equal", place, _next(place, reverse, -1))
         is_first = b.expand(b.reshape(is_first, (*place.shape, 1)), flat.shape)
         factors = b.apply("where", is_first, 0, _next(inner, reverse, 0))
-        return b.build("linear_scan", factors, b.cast(is_first, flat.dtype), reverse=reverse, chunk=0)
+        return b.build("linear_scan", factors, b.cast(is_first, flat.dtype), reverse=reverse)
 
     return b.reshape(gather(running(False) * running(True), inverse(order), 0), values.shape)
 
