@@ -126,6 +126,7 @@ def test_a_wrong_chirp_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: vg.fft.fft(vg.ones((4, 2)), norm="both"), OptionError, "norm must be one of"),
         (lambda: vg.fft.rfft(vg.ones(4) > 0), DTypeError, "mask"),
         (lambda: vg.fft.fft(vg.ones((4, 2)), n=0), ShapeError, "at least 1 place"),
+        (lambda: vg.fft.irfft(vg.ones((1, 2))), ShapeError, "at least 1 place"),
         (lambda: vg.fft.fft(vg.ones((4, 2)), axis=1), ShapeError, "axis 1"),
         (lambda: vg.fft.fftn(vg.ones((4, 4, 2)), (2,), (0, 1)), ShapeError, "1 lengths for 2 axes"),
     ],

@@ -201,6 +201,10 @@ def irfft(x: Operand, n: int | None = None, axis: int = -1, norm: str = "backwar
     source = _pairs("irfft", x)
     (along,) = b.normalise_axes("fft.irfft", axis, source.ndim - 1)
     n = 2 * (source.shape[along] - 1) if n is None else n
+    if n < 1:
+        raise ShapeError(
+            f"fft.irfft: a transform has at least 1 place, got {n}; say n=1 for {source.shape[along]} places"
+        )
     half = _fitted("irfft", source, n // 2 + 1, along).moveaxis(along, -2)
     mirrored = _conjugate(f.flip(half[..., 1 : (n + 1) // 2, :], axis=-2))
     whole = f.concat([half, mirrored], axis=-2)

@@ -232,15 +232,19 @@ def linearize(f: Function, *primals: Any) -> tuple:
     It is the gradient of the gradient: the product of cotangents u with the Jacobian is linear in u, and its derivative
     with respect to u in the direction of the tangents is what is asked for. No primitive needs a second rule.
     """
-    trace = _trace("linearize", f, primals, {}, tuple(range(len(primals))), False)
-    outputs = _float_leaves("linearize", trace.output)
+    return _linearized("linearize", f, primals)
+
+
+def _linearized(name: str, f: Function, primals: Sequence[Any]) -> tuple:
+    trace = _trace(name, f, primals, {}, tuple(range(len(primals))), False)
+    outputs = _float_leaves(name, trace.output)
     form = tree.structure(trace.output)
     # Their value does not matter: what is linear in them has a derivative that they are not in.
     weights = [alias(autodiff.zeros_like(node)) for node in outputs]
     pulled = _pull(trace, outputs, weights)
 
     def push(*tangents: Any) -> Any:
-        given = _directions("linearize", "tangents", tangents, trace.form, trace.inputs)
+        given = _directions(name, "tangents", tangents, trace.form, trace.inputs)
         parts = autodiff.vjp(pulled, weights, given)
         pushed = [autodiff.zeros_like(y) if t is None else t for y, t in zip(outputs, parts, strict=True)]
         return trace.outside(pushed, form.unflatten(_tensors(pushed)))
@@ -257,7 +261,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
         >>> float(value), float(slope)
         (0.0, 2.0)
     """
-    value, push = linearize(f, *primals)
+    value, push = _linearized("jvp", f, primals)
     return value, push(*tangents)
 
 

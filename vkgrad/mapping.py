@@ -37,9 +37,9 @@ def vmap(
     """A function that applies f to each slice of its arguments along `in_axes`, and joins the results along `out_axes`.
 
     `in_axes` and `out_axes` are one axis for all, or a nesting of axes that need not go all the way down; None in
-    `in_axes` stands for an argument that all calls share. `in_axes` is a tuple with an entry per positional argument
-    where they differ; keyword arguments are mapped over their first axis. `axis_size` is needed only where nothing
-    else says how many slices there are. A module whose axis is not None is one with stacked parameters.
+    `in_axes` stands for an argument that all calls share, in `out_axes` for a result that is the same for all.
+    `in_axes` is a tuple with an entry per positional argument where they differ; keyword arguments are mapped over
+    their first axis. `axis_size` is needed only where nothing else says how many slices there are. A module whose axis is not None is one with stacked parameters.
 
     `randomness` says what dropout in training, and what else draws without being given a key, does inside f: "different"
     draws other numbers for each slice, "same" the same for all, and "error" raises `OptionError`. Keys that are given
@@ -96,7 +96,7 @@ def vmap(
         results, form = tree.flatten(output)
         ends = [lift(result).node for result in results]
         joined = [
-            _axis_at(b.expand(end, (size, *end.shape)) if every is None else every, axis)
+            end if every is None and axis is None else _axis_at(_all_of(end, every, size), axis)
             for end, every, axis in zip(
                 ends, batch(ends, whole, size), _spread("out_axes", out_axes, output), strict=True
             )
@@ -136,8 +136,14 @@ def _axis_first(node: Node, axis: int, path: str) -> Node:
     return permute(node, [axis, *(a for a in range(node.ndim) if a != axis)])
 
 
+def _all_of(one: Node, every: Node | None, size: int) -> Node:
+    return b.expand(one, (size, *one.shape)) if every is None else every
+
+
 def _axis_at(node: Node, axis: int | None) -> Node:
-    if axis is None or not -node.ndim <= axis < node.ndim:
+    if axis is None:
+        raise ShapeError("vmap: out_axes is None for a result that differs between the examples; name an axis")
+    if not -node.ndim <= axis < node.ndim:
         raise ShapeError(f"vmap: out_axes must name an axis of each result, and {axis} is none of shape {node.shape}")
     order = list(range(1, node.ndim))
     order.insert(axis % node.ndim, 0)

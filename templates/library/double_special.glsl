@@ -155,18 +155,39 @@ precise double hurwitz_zeta_double(int s, double x) {
     return total;
 }
 
-// @function polygamma_double needs hurwitz_zeta_double sin_half_turns_double inf_double nan_double is_inf is_nan
-// (-1)^(n + 1) n! zeta(n + 1, x); for negative x only n = 1, by reflection (DLMF 5.15.6).
+// @function polygamma_double needs hurwitz_zeta_double sin_half_turns_double negative_double inf_double nan_double is_inf is_nan
+// (-1)^(n + 1) n! zeta(n + 1, x); for negative x by reflection (DLMF 5.15.6): (-1)^n polygamma(n, 1 - x) less the
+// derivative of pi cot(pi x), a polynomial p in c = cot(pi x) whose terms have one sign; one more makes it -(1 + c^2) p'.
 precise double polygamma_double(int n, double x) {
     if (is_nan(x)) return x;
     if (is_inf(x)) return x > 0.0lf ? 0.0lf : nan_double();
-    if (x > 0.0lf) {
-        precise double factor = (n & 1) == 1 ? 1.0lf : -1.0lf;
-        for (int k = 2; k <= n; ++k) factor *= double(k);
-        return factor * hurwitz_zeta_double(n + 1, x);
+    precise double factor = (n & 1) == 1 ? 1.0lf : -1.0lf;
+    for (int k = 2; k <= n; ++k) factor *= double(k);
+    if (x > 0.0lf) return factor * hurwitz_zeta_double(n + 1, x);
+    if (x == floor(x)) {
+        if ((n & 1) == 1) return inf_double();
+        return x != 0.0lf ? nan_double() : negative_double(x) ? inf_double() : -inf_double();
     }
-    if (n != 1) return nan_double();
-    if (x == floor(x)) return inf_double();
-    precise double s = 3.141592653589793lf / sin_half_turns_double(x);
-    return s * s - hurwitz_zeta_double(2, 1.0lf - x);
+    if (n == 1) {
+        precise double s = 3.141592653589793lf / sin_half_turns_double(x);
+        return s * s - hurwitz_zeta_double(2, 1.0lf - x);
+    }
+    const int most = 16;
+    if (n > most) return nan_double();
+    precise double p[most + 2], r = x - roundEven(x);
+    precise double c = sin_half_turns_double(0.5lf - abs(r)) / sin_half_turns_double(r), scale = 3.141592653589793lf;
+    for (int k = 0; k < most + 2; ++k) p[k] = 0.0lf;
+    p[1] = 1.0lf;
+    for (int order = 1; order <= n; ++order) {
+        precise double above = 0.0lf;
+        for (int k = order + 1; k >= 0; --k) {
+            precise double own = p[k], below = k >= 2 ? double(k - 1) * p[k - 1] : 0.0lf;
+            p[k] = -(below + double(k + 1) * above);
+            above = own;
+        }
+        scale *= 3.141592653589793lf;
+    }
+    precise double total = p[n + 1];
+    for (int k = n; k >= 0; --k) total = total * c + p[k];
+    return ((n & 1) == 1 ? -factor : factor) * hurwitz_zeta_double(n + 1, 1.0lf - x) - scale * total;
 }

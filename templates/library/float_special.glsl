@@ -164,17 +164,38 @@ precise float hurwitz_zeta_float(int s, float x) {
 }
 
 // @function polygamma_float needs hurwitz_zeta_float sin_half_turns_float inf_float nan_float is_inf is_nan
-// (-1)^(n + 1) n! zeta(n + 1, x); for negative x only n = 1, by reflection (DLMF 5.15.6).
+// (-1)^(n + 1) n! zeta(n + 1, x); for negative x by reflection (DLMF 5.15.6): (-1)^n polygamma(n, 1 - x) less the
+// derivative of pi cot(pi x), a polynomial p in c = cot(pi x) whose terms have one sign; one more makes it -(1 + c^2) p'.
 precise float polygamma_float(int n, float x) {
     if (is_nan(x)) return x;
     if (is_inf(x)) return x > 0.0 ? 0.0 : nan_float();
-    if (x > 0.0) {
-        precise float factor = (n & 1) == 1 ? 1.0 : -1.0;
-        for (int k = 2; k <= n; ++k) factor *= float(k);
-        return factor * hurwitz_zeta_float(n + 1, x);
+    precise float factor = (n & 1) == 1 ? 1.0 : -1.0;
+    for (int k = 2; k <= n; ++k) factor *= float(k);
+    if (x > 0.0) return factor * hurwitz_zeta_float(n + 1, x);
+    if (x == floor(x)) {
+        if ((n & 1) == 1) return inf_float();
+        return x != 0.0 ? nan_float() : floatBitsToInt(x) < 0 ? inf_float() : -inf_float();
     }
-    if (n != 1) return nan_float();
-    if (x == floor(x)) return inf_float();
-    precise float s = 3.14159265 / sin_half_turns_float(x);
-    return s * s - hurwitz_zeta_float(2, 1.0 - x);
+    if (n == 1) {
+        precise float s = 3.14159265 / sin_half_turns_float(x);
+        return s * s - hurwitz_zeta_float(2, 1.0 - x);
+    }
+    const int most = 16;
+    if (n > most) return nan_float();
+    precise float p[most + 2], r = x - roundEven(x);
+    precise float c = sin_half_turns_float(0.5 - abs(r)) / sin_half_turns_float(r), scale = 3.14159265;
+    for (int k = 0; k < most + 2; ++k) p[k] = 0.0;
+    p[1] = 1.0;
+    for (int order = 1; order <= n; ++order) {
+        precise float above = 0.0;
+        for (int k = order + 1; k >= 0; --k) {
+            precise float own = p[k], below = k >= 2 ? float(k - 1) * p[k - 1] : 0.0;
+            p[k] = -(below + float(k + 1) * above);
+            above = own;
+        }
+        scale *= 3.14159265;
+    }
+    precise float total = p[n + 1];
+    for (int k = n; k >= 0; --k) total = total * c + p[k];
+    return ((n & 1) == 1 ? -factor : factor) * hurwitz_zeta_float(n + 1, 1.0 - x) - scale * total;
 }

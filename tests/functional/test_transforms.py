@@ -178,7 +178,7 @@ def test_mistakes_are_named() -> None:
         (r"must return \(output, aux\)", lambda: vg.grad(lambda x: x, has_aux=True)(1.0)),
         ("the function must return tensors, output is a float", lambda: vg.vjp(lambda x: 1.0, 1.0)),
         ("vjp: the nesting of the cotangents", lambda: vg.vjp(lambda x: x, 1.0)[1]((1.0,))),
-        ("linearize: the nesting of the tangents", lambda: vg.jvp(lambda x: x, (1.0,), (1.0, 2.0))),
+        ("jvp: the nesting of the tangents", lambda: vg.jvp(lambda x: x, (1.0,), (1.0, 2.0))),
     ]
     for message, mistake in cases:
         with pytest.raises(DifferentiationError, match=message):

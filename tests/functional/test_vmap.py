@@ -145,9 +145,16 @@ def test_reading_a_mapped_value_is_refused_and_loses_nothing() -> None:
         (lambda: vg.vmap(lambda x: x, in_axes=None)(vg.ones(3)), "no argument is mapped"),
         (lambda: vg.vmap(lambda x: x, in_axes=(0, 0))(vg.ones(3)), "does not fit"),
         (lambda: vg.vmap(lambda x: x, out_axes=2)(vg.ones(3)), "out_axes"),
+        (lambda: vg.vmap(lambda x: x, out_axes=None)(vg.ones(3)), "differs between the examples"),
         (lambda: vg.vmap(lambda x: x)("text"), "in_axes=None"),
     ],
 )
 def test_mistakes_are_named(call: Any, words: str) -> None:
     with pytest.raises(ShapeError, match=words):
         call()
+
+
+def test_a_result_that_is_the_same_for_all_need_not_be_repeated() -> None:
+    shared = vg.tensor([1.0, 2.0])
+    both = vg.vmap(lambda x: (x + shared, shared * 2), out_axes=(0, None))(vg.ones((3, 2)))
+    assert (both[0].shape, both[1].tolist()) == ((3, 2), [2, 4])

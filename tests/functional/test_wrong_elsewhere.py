@@ -194,6 +194,31 @@ def test_small_slopes_keep_their_digits() -> None:
     np.testing.assert_allclose(slopes(vg.elu, at), np.exp(np.minimum(at, 0)), rtol=1e-6)
 
 
+def test_slopes_far_out_do_not_overflow() -> None:
+    far = [1e30, 1e5, 3.0, 1.5]
+    np.testing.assert_allclose(
+        slopes(vg.asinh, [*far, -1e30, 0.5, 0.0]), 1 / np.hypot(1, [*far, 1e30, 0.5, 0]), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        slopes(vg.acosh, far), 1 / np.sqrt(np.subtract(far, 1)) / np.sqrt(np.add(far, 1)), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lgamma_of_negative_numbers_has_all_derivatives(dtype: str) -> None:
+    """At -2.3 and -0.5; the numbers are mpmath's."""
+    expected = [
+        (0.36956666345500794, 1.2655121234846454), (3.317323157561823, 0.03648997397857652),
+        (14.725912160961292, 8.934802200544679), (68.7137925292703, -0.8287966442343199),
+        (768.9350646661422, 193.4090910340025),
+    ]  # fmt: skip
+    f: Any = vg.lgamma
+    for order, values in enumerate(expected):
+        found = [f(vg.tensor(x, dtype)).item() for x in (-2.3, -0.5)]
+        np.testing.assert_allclose(found, values, rtol=2e-5 if dtype == "float32" else 1e-13, err_msg=f"order {order}")
+        f = vg.grad(f)
+
+
 def test_remainders_have_slope_one() -> None:
     for f in (vg.fmod, vg.remainder):
         assert slopes(lambda x, f=f: f(x, 2.0), [0.0, 1.5, -1.5, 4.0]) == [1, 1, 1, 1]

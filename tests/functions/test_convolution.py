@@ -208,3 +208,10 @@ def test_mistakes_are_named() -> None:
             mistake()
     with pytest.raises(OptionError, match="conv2d: padding must be numbers"):
         vg.conv2d(x, w, padding="full")
+
+
+def test_resizing_by_areas_takes_means() -> None:
+    x = vg.tensor(np.random.default_rng(3).normal(size=(2, 3, 5, 6)).astype(np.float32))
+    for size in ((2, 3), (5, 4), (7, 1)):
+        found = vg.interpolate(x, size=size, mode="area")
+        np.testing.assert_array_equal(found.numpy(), vg.adaptive_avg_pool2d(x, size).numpy())

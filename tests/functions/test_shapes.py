@@ -69,6 +69,9 @@ JOINS: list[tuple[str, Callable, Callable]] = [
     ("repeat flat", lambda x: vg.repeat(x, 2), lambda x: np.repeat(x, 2)),
     ("roll", lambda x: vg.roll(x, 5, 1), lambda x: np.roll(x, 5, 1)),
     ("roll back two", lambda x: vg.roll(x, (-1, 1), (0, 2)), lambda x: np.roll(x, (-1, 1), (0, 2))),
+    ("roll twice", lambda x: vg.roll(x, (1, 2), 2), lambda x: np.roll(x, (1, 2), 2)),
+    ("roll flat twice", lambda x: vg.roll(x, (1, 2)), lambda x: np.roll(x, (1, 2))),
+    ("roll two as one", lambda x: vg.roll(x, 1, (0, 2)), lambda x: np.roll(x, 1, (0, 2))),
     ("roll flat", lambda x: vg.roll(x, 5), lambda x: np.roll(x, 5)),
     ("trace", lambda x: vg.trace(x), lambda x: np.trace(x, axis1=-2, axis2=-1)),
 ]  # fmt: skip

@@ -205,12 +205,19 @@ def _repeated(x: Tensor, repeats: Tensor, along: int, size: int | None) -> Tenso
 
 
 def roll(x: Operand, shift: Axes, axis: Axes | None = None) -> Tensor:
-    """Elements moved on by `shift` along `axis` (the flattened tensor if None); the last ones come in at the front."""
+    """Elements moved on by `shift` along `axis` (the flattened tensor if None); the last ones come in at the front.
+
+    There may be several axes, and a shift for each or one for all; several shifts along one axis add up.
+    """
     x = lift(x)
     if axis is None:
         return reshape(roll(flatten(x), shift, 0), x.shape)
-    axes = [axis] if isinstance(axis, int) else axis
-    shifts = [shift] * len(axes) if isinstance(shift, int) else shift
+    axes = [axis] if isinstance(axis, int) else [*axis]
+    shifts = [shift] * len(axes) if isinstance(shift, int) else [*shift]
+    axes = axes * len(shifts) if len(axes) == 1 else axes
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    if len(axes) != len(shifts):
+        raise ShapeError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes; give one for each, or one")
     for a, amount in zip(axes, shifts, strict=True):
         along = along_axis("roll", a, x.ndim)
         if x.shape[along] and (amount := amount % x.shape[along]):

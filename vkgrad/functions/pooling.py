@@ -277,7 +277,7 @@ def _bounds(extent: int, count: int) -> tuple[Tensor, Tensor, int]:
     return i * extent // count, ((i + 1) * extent + count - 1) // count, max(sizes)
 
 
-def _adaptive_average(name: str, x: Operand, output_size: int | Sequence[int | None] | None, dimensions: int) -> Tensor:
+def adaptive_average(name: str, x: Operand, output_size: int | Sequence[int | None] | None, dimensions: int) -> Tensor:
     x = lift(x)
     counts = _adaptive_sizes(name, x, output_size, dimensions)
     space = x.shape[-dimensions:]
@@ -316,7 +316,7 @@ def _adaptive_max(
 @composite
 def adaptive_avg_pool1d(x: Operand, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The mean of each of `output_size` windows along the last axis; as `adaptive_avg_pool2d`."""
-    return _adaptive_average("adaptive_avg_pool1d", x, output_size, 1)
+    return adaptive_average("adaptive_avg_pool1d", x, output_size, 1)
 
 
 @composite
@@ -329,13 +329,13 @@ def adaptive_avg_pool2d(x: Operand, output_size: int | Sequence[int | None] | No
 
     Raises: `ShapeError` when `output_size` is not one positive number, or one per axis.
     """
-    return _adaptive_average("adaptive_avg_pool2d", x, output_size, 2)
+    return adaptive_average("adaptive_avg_pool2d", x, output_size, 2)
 
 
 @composite
 def adaptive_avg_pool3d(x: Operand, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The mean of each of as many windows as asked for, over the last three axes; as `adaptive_avg_pool2d`."""
-    return _adaptive_average("adaptive_avg_pool3d", x, output_size, 3)
+    return adaptive_average("adaptive_avg_pool3d", x, output_size, 3)
 
 
 @composite

@@ -17,6 +17,7 @@ from vkgrad.functions.elementwise import abs as absolute
 from vkgrad.functions.elementwise import clip, floating, floor, where
 from vkgrad.functions.joining import concat, repeat
 from vkgrad.functions.lookup import take
+from vkgrad.functions.pooling import adaptive_average
 from vkgrad.functions.shapes import flip, permute_dims, reshape, swapaxes
 from vkgrad.ir.dtypes import DType
 from vkgrad.tensor import Operand, Tensor, lift
@@ -25,7 +26,7 @@ __all__ = ["channel_shuffle", "interpolate", "pad_edges", "pixel_shuffle", "pixe
 
 Sizes = int | Sequence[int]
 _DIMENSIONS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
-MODES = ("nearest", "nearest-exact", *_DIMENSIONS)
+MODES = ("nearest", "nearest-exact", "area", *_DIMENSIONS)
 
 
 @composite
@@ -40,7 +41,8 @@ def interpolate(
     Args:
         size: the new extents; or give `scale_factor`, how many times larger they shall be.
         mode: "nearest" (output i reads floor(i * in / out)), "nearest-exact" (floor((i + 1/2) * in / out)), "linear",
-            "bilinear", "trilinear" (a hat of width 1 around (i + 1/2) * in / out - 1/2) or "bicubic".
+            "bilinear", "trilinear" (a hat of width 1 around (i + 1/2) * in / out - 1/2), "bicubic" or "area" (the mean
+            of the window that `adaptive_avg_pool2d` has).
         align_corners: the corners of input and output are the same points: output i reads i * (in - 1) / (out - 1).
         recompute_scale_factor: take in / out, not 1 / scale_factor, for the distance between the points that are read.
 
@@ -57,6 +59,8 @@ def interpolate(
     if (size is None) == (scale_factor is None):
         raise OptionError("interpolate: give size or scale_factor, one of the two")
     sizes, scales = _sizes(x.shape[2:], size, scale_factor)
+    if mode == "area":
+        return adaptive_average("interpolate", x, sizes, dimensions)
     for axis, extent, factor in zip(range(2, x.ndim), sizes, scales, strict=True):
         ratio = x.shape[axis] / extent if factor is None or recompute_scale_factor else 1 / factor
         if mode in ("nearest", "nearest-exact"):

@@ -190,12 +190,30 @@ def _zeta(s: int, x: Any) -> Any:
 
 
 def _polygamma(x: Any, *, order: int) -> Any:
-    value = (-1.0) ** (order + 1) * factorial(order) * _zeta(order + 1, np.where(x > 0, x, 1.0))
-    value = np.where(np.isposinf(x), 0.0, value)
+    factor = (-1.0) ** (order + 1) * factorial(order)
+    value = np.where(np.isposinf(x), 0.0, factor * _zeta(order + 1, np.where(x > 0, x, 1.0)))
+    beyond = (-1.0) ** order * factor * _zeta(order + 1, np.where(x > 0, 1.0, 1 - x))
     if order == 1:
-        reflected = (pi / np.sin(pi * _turns_to_half(x))) ** 2 - _zeta(2, np.where(x > 0, 1.0, 1 - x))
+        reflected = (pi / np.sin(pi * _turns_to_half(x))) ** 2 + beyond
         return np.where(x > 0, value, np.where(np.isneginf(x), np.nan, reflected))
-    return np.where(x > 0, value, np.nan)
+    # DLMF 5.15.6: less the derivative of pi cot(pi x), a polynomial in the cotangent whose terms have one sign.
+    r = _turns_to_half(x)
+    cotangent = np.sin(pi * (0.5 - np.abs(r))) / np.sin(pi * r)
+    reflected = beyond - pi ** (order + 1) * _polynomial(_cotangent_derivative(order), cotangent)
+    at_pole = np.inf if order % 2 else np.where(x == 0, np.copysign(np.inf, -x), np.nan)
+    return np.where(x > 0, value, np.where(np.isneginf(x), np.nan, np.where(x == np.round(x), at_pole, reflected)))
+
+
+def _cotangent_derivative(order: int) -> tuple[float, ...]:
+    """Coefficients, the constant first, of the derivative of cot as a polynomial p in it: p becomes -(1 + c**2) p'."""
+    found = [0.0, 1.0]
+    for _ in range(order):
+        slope = [k * a for k, a in enumerate(found)][1:]
+        found = [0.0] * (len(found) + 1)
+        for k, a in enumerate(slope):
+            found[k] -= a
+            found[k + 2] -= a
+    return tuple(found)
 
 
 def _sigmoid(x: Any) -> Any:

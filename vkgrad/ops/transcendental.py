@@ -42,7 +42,16 @@ _function("log2", np.log2, lambda out, x: (1 / log(2)) / x, uniform(0.1, 8) + ed
 _function("log10", np.log10, lambda out, x: (1 / log(10)) / x, uniform(0.1, 8) + edges(1e-30, 1e30))
 _function("log1p", np.log1p, lambda out, x: 1 / (x + 1), uniform(-0.9, 8) + edges(1e-6, 1e30), "log(1 + x).")
 
+
 # ---- angles
+def _asinh_slope(x: Node) -> Node:
+    """1 / sqrt(1 + x**2), by 1 / x where that is smaller and its square does not overflow."""
+    size = _of("abs", x)
+    far = size > 1
+    near = b.apply("where", far, 1 / b.apply("where", far, x, 1), x)
+    return _of("rsqrt", _of("square", near) + 1) * b.apply("where", far, 1 / b.apply("where", far, size, 1), 1)
+
+
 _function("sin", np.sin, lambda out, x: _of("cos", x), uniform(-8, 8) + edges(1e4, -1e6))
 _function("cos", np.cos, lambda out, x: -_of("sin", x), uniform(-8, 8) + edges(1e4, -1e6))
 _function("tan", np.tan, lambda out, x: _of("square", out) + 1, uniform(-1.4, 1.4))
@@ -51,9 +60,9 @@ _function("acos", np.arccos, lambda out, x: -_of("rsqrt", guarded_product(1 - x,
 _function("atan", np.arctan, lambda out, x: 1 / (_of("square", x) + 1), uniform(-8, 8))
 _function("sinh", np.sinh, lambda out, x: _of("cosh", x), uniform(-4, 4) + edges(1e-6, 80.0, 100.0))
 _function("cosh", np.cosh, lambda out, x: _of("sinh", x), uniform(-4, 4) + edges(80.0, 100.0))
-_function("asinh", np.arcsinh, lambda out, x: _of("rsqrt", _of("square", x) + 1), uniform(-8, 8) + edges(1e-6, 1e30))
-_function(
-    "acosh", np.arccosh, lambda out, x: _of("rsqrt", guarded_product(x - 1, x + 1)), uniform(1.1, 8) + edges(1e30)
+_function("asinh", np.arcsinh, lambda out, x: _asinh_slope(x), uniform(-8, 8) + edges(1e-6, 1e30))
+_function(  # two roots, since a product would overflow
+    "acosh", np.arccosh, lambda out, x: _of("rsqrt", x - 1) * _of("rsqrt", x + 1), uniform(1.1, 8) + edges(1e30)
 )
 _function("atanh", np.arctanh, lambda out, x: 1 / guarded_product(1 - x, x + 1), uniform(-0.9, 0.9) + edges(1e-6))
 
@@ -118,6 +127,6 @@ _function(
 elementwise(
     "polygamma", dtype=floating, numpy=in_order(special.polygamma), glsl="polygamma_{type}({order}, {x})",
     grad=lambda g, out, x, *, order: (guarded_product(g, _of("polygamma", x, order=order + 1)),),
-    samples=(uniform(0.2, 12) + SPECIAL).on(*alike(1, *({"order": order} for order in (1, 2, 3)))),
+    samples=(uniform(0.2, 12) + SPECIAL + edges(-0.5, -2.3, -3.9)).on(*alike(1, *({"order": n} for n in (1, 2, 3)))),
     doc="The derivative of digamma, `order` times (at least once).",
 )  # fmt: skip
