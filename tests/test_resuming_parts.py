@@ -119,7 +119,20 @@ def watched(run: Run) -> dict[str, Any]:
     return {"optimizer": optimizer, "chained": chained, "plateau": plateau, "stopping": stopping}
 
 
-BUILDS = {build.__name__: build for build in (scaled_with_ema, cycling_with_swa, watched)}
+def newton(run: Run) -> dict[str, Any]:
+    optimizer = optim.LBFGS(run.model, lr=0.5, max_iter=2, history_size=3, line_search_fn="strong_wolfe")
+    schedule = optim.swa_utils.SWALR(optimizer, 0.1, anneal_epochs=4)
+
+    def step(x: vg.Tensor, y: vg.Tensor) -> vg.Tensor:
+        loss = optimizer.step(lambda: run.gradients(x, y))
+        schedule.step()
+        return loss
+
+    run.step = step
+    return {"optimizer": optimizer, "schedule": schedule}
+
+
+BUILDS = {build.__name__: build for build in (scaled_with_ema, cycling_with_swa, watched, newton)}
 
 
 @pytest.mark.parametrize("name", BUILDS)
@@ -144,6 +157,7 @@ def test_interrupted_anywhere_it_goes_on_with_the_same_bits(name: str, tmp_path:
         ("scaled_with_ema", "schedule"),
         ("cycling_with_swa", "swa"),
         ("cycling_with_swa", "schedule"),
+        ("newton", "optimizer"),
         ("watched", "stopping"),
         ("watched", "chained"),
         ("watched", "plateau"),

@@ -33,6 +33,13 @@ OPTIMISERS: dict[str, tuple[str, dict[str, Any]]] = {
     "adadelta": ("Adadelta", {"lr": 0.5, "rho": 0.8, "weight_decay": 0.05}),
     "asgd": ("ASGD", {"lr": 0.05, "lambd": 0.1, "t0": 5, "weight_decay": 0.05}),
     "rprop": ("Rprop", {"lr": 0.05, "etas": (0.6, 1.3), "step_sizes": (0.03, 0.2)}),
+    "sgd maximize": ("SGD", {"lr": 0.1, "momentum": 0.5, "weight_decay": 0.1, "maximize": True}),
+    "adam maximize": ("Adam", {"lr": 0.02, "maximize": True, "decoupled_weight_decay": True, "weight_decay": 0.2}),
+    "adafactor": ("Adafactor", {"lr": 0.05, "eps": (1e-6, 1e-3)}),
+    "adafactor all": (
+        "Adafactor",
+        {"lr": 0.2, "beta2_decay": -0.5, "eps": (1e-3, 0.1), "d": 2.0, "weight_decay": 0.1, "maximize": True},
+    ),
     "adagrad all": ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.2}),
 }
 STEP_COUNT = 20
@@ -44,6 +51,20 @@ def start() -> Array:
 
 def gradient(step: int) -> Array:
     return chirp((3, 5), 0.5 + 0.3 * step, 0.4 + 1.9 * step)
+
+
+# ---- L-BFGS: name -> arguments. Twenty calls of `step` from `start` in `valley`.
+LBFGS: dict[str, dict[str, Any]] = {
+    "lbfgs": {"lr": 0.02, "max_iter": 1},
+    "lbfgs of some": {"lr": 0.05, "max_iter": 3, "history_size": 3},
+    "lbfgs searching": {"max_iter": 1, "history_size": 4, "line_search_fn": "strong_wolfe"},
+    "lbfgs searching more": {"max_iter": 4, "line_search_fn": "strong_wolfe"},
+}
+
+
+def valley(x: Any) -> Any:
+    """Rosenbrock's function along the rows, flatter."""
+    return (4 * (x[:, 1:] - x[:, :-1] ** 2) ** 2 + (1 - x[:, :-1]) ** 2).sum()
 
 
 # ---- schedules: name -> (class, arguments). The rates of twelve epochs from 0.5.
@@ -86,6 +107,9 @@ SCHEDULES: dict[str, tuple[str, dict[str, Any]]] = {
 
 # Compositions: a function of the module of schedules and an optimiser.
 COMPOSITIONS: dict[str, Any] = {
+    "swa cos": lambda s, o: s.SWALR(o, 0.05, anneal_epochs=6),
+    "swa linear": lambda s, o: s.SWALR(o, [0.9], anneal_epochs=4, anneal_strategy="linear"),
+    "swa at once": lambda s, o: s.SWALR(o, 0.05, anneal_epochs=0),
     "sequential": lambda s, o: s.SequentialLR(
         o,
         [s.LinearLR(o, 0.25, total_iters=4), s.ExponentialLR(o, 0.8), s.CosineAnnealingLR(o, 6)],

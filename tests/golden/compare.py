@@ -15,7 +15,7 @@ RELATIVE = {
     "layer": 3e-6,  # sums of up to a hundred products, and their gradients
     "network": 1e-5,  # a layer after the other, without gradients
     "sequence": 1e-5,  # several layers of them, one feeding the next
-    "optimiser": 1e-5,  # twenty steps, each feeding the next
+    "optimiser": 3e-6,  # twenty steps, each feeding the next
     "gradient": 1e-4,  # of a whole network: rounding in a ReLU or a maximum may move one element's whole gradient
 }
 

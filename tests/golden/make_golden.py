@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -72,6 +73,19 @@ def optimisers() -> dict[str, Array]:
             parameter.grad = double(cases.gradient(step))
             optimiser.step()
         results[name] = parameter.detach().numpy()
+    for name, options in cases.LBFGS.items():
+        parameter = nn.Parameter(double(cases.start()))
+        optimiser = torch.optim.LBFGS([parameter], **options)
+
+        def closure(parameter=parameter, optimiser=optimiser):
+            optimiser.zero_grad()
+            loss = cases.valley(parameter)
+            loss.backward()
+            return loss
+
+        for _ in range(cases.STEP_COUNT):
+            optimiser.step(closure)
+        results[name] = parameter.detach().numpy()
     for name, (kind, arguments) in cases.SCHEDULES.items():
         optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.5)
         schedule = getattr(torch.optim.lr_scheduler, kind)(optimiser, **arguments)
@@ -81,7 +95,7 @@ def optimisers() -> dict[str, Array]:
             optimiser.step()
             schedule.step()
         results[f"schedule {name}"] = np.array(rates)
-    scheduler = torch.optim.lr_scheduler
+    scheduler = SimpleNamespace(**vars(torch.optim.lr_scheduler), SWALR=torch.optim.swa_utils.SWALR)
     for name, composed in {**cases.COMPOSITIONS, "plateau": None}.items():
         optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.5)
         plateau = scheduler.ReduceLROnPlateau(optimiser, **cases.PLATEAU)

@@ -36,3 +36,12 @@ def test_nothing_to_clip_is_refused() -> None:
         vg.optim.clip_grad_norm([], 1.0)
     with pytest.raises(DifferentiationError, match="no gradients"):
         vg.optim.clip_grad_norm_(vg.nn.Linear(2, 2).parameters(), 1.0)
+
+
+def test_a_length_that_is_no_number_is_refused_where_that_is_asked() -> None:
+    w = vg.tensor([1.0, 2.0], requires_grad=True)
+    w.grad = vg.tensor([np.nan, 1.0])
+    assert np.isnan(float(vg.optim.get_total_norm(w.grad)))
+    with pytest.raises(DifferentiationError, match="length of the gradients is nan"):
+        vg.optim.clip_grad_norm_([w], 1.0, error_if_nonfinite=True)
+    assert vg.optim.get_total_norm([vg.tensor([3.0]), vg.tensor([[-4.0]])]).item() == 5.0

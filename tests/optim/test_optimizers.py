@@ -19,7 +19,7 @@ def _optimiser(name: str, params: object) -> vg.optim.Optimizer:
 
 
 @pytest.mark.parametrize("name", cases.OPTIMISERS)
-def test_six_steps_are_those_of_pytorch(name: str) -> None:
+def test_twenty_steps_are_those_of_pytorch(name: str) -> None:
     p = vg.tensor(cases.start())
     optimiser = _optimiser(name, [p])
     for step in range(cases.STEP_COUNT):
@@ -48,6 +48,84 @@ def test_double_precision_steps_in_double_precision() -> None:
         optimiser.update([p], [vg.tensor(cases.gradient(step).astype(np.float64))])
     assert p.dtype is vg.float64
     assert np.abs(p.numpy() - GOLDEN["adam"]).max() < 1e-14
+
+
+@pytest.mark.parametrize("by", ["backward", "value_and_grad"])
+@pytest.mark.parametrize("name", cases.LBFGS)
+def test_newtons_steps_are_those_of_pytorch(name: str, by: str) -> None:
+    p = vg.tensor(cases.start(), requires_grad=True)
+    optimiser = vg.optim.LBFGS({"w": p}, **cases.LBFGS[name])
+
+    def closure() -> object:
+        if by == "value_and_grad":
+            return vg.value_and_grad(lambda params: cases.valley(params["w"]))({"w": p})
+        optimiser.zero_grad()
+        loss = cases.valley(p)
+        loss.backward()
+        return loss
+
+    losses = [float(optimiser.step(closure)) for _ in range(cases.STEP_COUNT)]
+    assert losses[-1] < losses[0] and losses[0] == pytest.approx(float(cases.valley(cases.start())), rel=1e-6)
+    assert_close(p, GOLDEN[name], "optimiser", name)
+
+
+def test_newtons_steps_find_the_bottom_of_a_valley() -> None:
+    p = vg.tensor(cases.start(), requires_grad=True)
+    optimiser = vg.optim.LBFGS([p], line_search_fn="strong_wolfe", max_iter=100)
+    calls = []
+
+    def closure() -> vg.Tensor:
+        calls.append(1)
+        optimiser.zero_grad()
+        loss = cases.valley(p)
+        loss.backward()
+        return loss
+
+    optimiser.step(closure)
+    assert np.abs(p.numpy() - 1).max() < 1e-3 and len(calls) < 60
+    for wrong, message in (
+        (lambda: optimiser.step(), r"step\(closure\)"),
+        (lambda: optimiser.update([p], [p]), "call step"),
+        (lambda: optimiser.add_param_group({"params": [vg.ones((1,))]}), "one group only"),
+        (lambda: vg.optim.LBFGS([p], line_search_fn="wolfe"), "strong_wolfe"),
+    ):
+        with pytest.raises(vg.errors.VkgradError, match=message):
+            wrong()
+
+
+@pytest.mark.parametrize("nesterov", [True, False])
+@pytest.mark.parametrize("shape", [(3, 5), (6, 2)])
+def test_muon_by_hand(shape: tuple[int, int], nesterov: bool) -> None:
+    value, mean = cases.chirp(shape, 1.0, 0.1).astype(np.float64), np.zeros(shape)
+    p = vg.tensor(value.astype(np.float32))
+    optimiser = vg.optim.Muon([p], lr=0.1, weight_decay=0.2, momentum=0.8, nesterov=nesterov)
+    for step in range(4):
+        g = cases.chirp(shape, 0.5, 0.4 + 1.9 * step).astype(np.float64)
+        mean = 0.8 * mean + 0.2 * g
+        x = 0.2 * g + 0.8 * mean if nesterov else mean
+        x = (x.T if shape[0] > shape[1] else x) / np.linalg.norm(x)
+        for _ in range(5):
+            gram = x @ x.T
+            x = 3.4445 * x + (-4.775 * gram + 2.0315 * gram @ gram) @ x
+        assert 0.5 < np.linalg.svd(x)[1].min() <= np.linalg.svd(x)[1].max() < 1.3
+        x = x.T if shape[0] > shape[1] else x
+        value = value * (1 - 0.1 * 0.2) - 0.1 * max(1, shape[0] / shape[1]) ** 0.5 * x
+        optimiser.update([p], [vg.tensor(g.astype(np.float32))])
+    assert_close(p, value, "optimiser")
+    with pytest.raises(OptionError, match="takes matrices"):
+        vg.optim.Muon([vg.zeros((3,))])
+
+
+def test_factors_of_a_stack_of_matrices_and_of_a_vector() -> None:
+    value = cases.chirp((5,), 1.0, 0.2)
+    stack, vector = vg.tensor(cases.chirp((2, 3, 4), 1.0, 0.1)), vg.tensor(value)
+    optimiser = vg.optim.Adafactor({"w": stack, "b": vector})
+    shapes = {name: tensor.shape for name, tensor in optimiser.state_dict().items()}
+    assert shapes["w.row_var"] == (2, 3, 1) and shapes["w.col_var"] == (2, 1, 4) and shapes["b.variance"] == (5,)
+    optimiser.update({"w": stack, "b": vector}, {"w": vg.ones((2, 3, 4)), "b": vg.ones((5,))})
+    assert np.allclose(
+        vector.numpy() - cases.chirp((5,), 1.0, 0.2), -0.01 * np.linalg.norm(cases.chirp((5,), 1.0, 0.2)) / 5**0.5
+    )
 
 
 def test_lion_by_hand() -> None:
@@ -136,7 +214,7 @@ def test_gradients_that_do_not_belong_are_refused() -> None:
     assert w.tolist() == [-1.0, -1.0] and b.tolist() == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("name", ["sgd dampening", "adam amsgrad", "rmsprop all", "adagrad all"])
+@pytest.mark.parametrize("name", ["sgd dampening", "adam amsgrad", "rmsprop all", "adagrad all", "adafactor all"])
 def test_a_saved_state_goes_on_where_it_stopped(name: str) -> None:
     p = vg.tensor(cases.start())
     optimiser = _optimiser(name, {"w": p})
@@ -207,6 +285,7 @@ def test_groups_are_mappings_and_can_be_added() -> None:
         group["lr"] *= 0.5
     assert dict(optimiser.param_groups[1]) | {"params": 0} == {
         "params": 0, "lr": 0.5, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False,
+        "maximize": False,
     }  # fmt: skip
     optimiser.update([a, b], [vg.ones((1,)), vg.ones((1,))])
     assert (a.tolist(), b.tolist()) == ([0.25], [0.5])

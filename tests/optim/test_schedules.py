@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import vkgrad as vg
@@ -31,7 +33,7 @@ def test_rates_are_those_of_pytorch(name: str) -> None:
 def test_compositions_are_those_of_pytorch(name: str) -> None:
     optimiser = vg.optim.SGD(vg.zeros((1,)), lr=0.5)
     composed = cases.COMPOSITIONS.get(name)
-    schedules = vg.optim.lr_scheduler
+    schedules = SimpleNamespace(**vars(vg.optim.lr_scheduler), SWALR=vg.optim.swa_utils.SWALR)
     schedule = composed(schedules, optimiser) if composed else schedules.ReduceLROnPlateau(optimiser, **cases.PLATEAU)
     rates = []
     for value in cases.PLATEAU_VALUES:

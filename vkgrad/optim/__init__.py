@@ -1,10 +1,18 @@
 """Optimisers, schedules of the learning rate, averages of weights, and clipping of gradients."""
 
 from vkgrad.optim import lr_scheduler, swa_utils
-from vkgrad.optim.adam_variants import Adadelta, Adamax, NAdam, RAdam
-from vkgrad.optim.adaptive import Adagrad, Adam, AdamW, Lion, RMSprop
+from vkgrad.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from vkgrad.optim.adaptive import Adadelta, Adagrad, Lion, RMSprop
 from vkgrad.optim.classical import ASGD, Rprop
-from vkgrad.optim.clipping import clip_grad_norm, clip_grad_norm_, clip_grad_value, clip_grad_value_
+from vkgrad.optim.clipping import (
+    clip_grad_norm,
+    clip_grad_norm_,
+    clip_grad_value,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
+from vkgrad.optim.lbfgs import LBFGS
 from vkgrad.optim.lr_scheduler import (
     ChainedScheduler,
     ConstantLR,
@@ -22,6 +30,7 @@ from vkgrad.optim.lr_scheduler import (
     SequentialLR,
     StepLR,
 )
+from vkgrad.optim.matrixwise import Adafactor, Muon
 from vkgrad.optim.optimizer import Optimizer
 from vkgrad.optim.scaling import GradScaler
 from vkgrad.optim.schedules import Schedule
@@ -29,8 +38,10 @@ from vkgrad.optim.sgd import SGD
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
@@ -47,6 +58,7 @@ __all__ = [
     "Lion",
     "MultiStepLR",
     "MultiplicativeLR",
+    "Muon",
     "NAdam",
     "OneCycleLR",
     "Optimizer",
@@ -62,6 +74,8 @@ __all__ = [
     "clip_grad_norm_",
     "clip_grad_value",
     "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
     "lr_scheduler",
     "swa_utils",
 ]

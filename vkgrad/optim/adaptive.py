@@ -11,93 +11,6 @@ from vkgrad.optim.optimizer import Optimizer, State
 from vkgrad.tensor import Tensor
 
 
-class Adam(Optimizer):
-    """Steps scaled by running means of the gradient and of its square, both corrected for starting at zero.
-
-    Args:
-        betas: how much of the two running means stays at each step.
-        eps: added to the root of the second.
-        weight_decay: adds `weight_decay * p` to the gradient.
-        amsgrad: divide by the largest mean square so far instead of the present one.
-
-    Source: Kingma and Ba (2015), arXiv:1412.6980, Algorithm 1; amsgrad: Reddi, Kale and Kumar (2018), arXiv:1904.09237.
-    """
-
-    decoupled_weight_decay = False
-
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        amsgrad: bool = False,
-    ) -> None:
-        if not all(0 <= beta < 1 for beta in betas):
-            raise OptionError(f"{type(self).__name__}: betas must be at least 0 and below 1, got {betas}")
-        self.betas = betas
-        self.eps = eps
-        self.weight_decay = weight_decay
-        self.amsgrad = amsgrad
-        super().__init__(params, lr)
-
-    def shared_state(self, dtype: DType) -> State:
-        # 1 - beta**t, carried from step to step as beta * c + (1 - beta). Computing the power would lose digits: in
-        # single precision 1 - 0.999 is already wrong by 1e-5, and with GLSL's pow by more.
-        return {"correction1": f.zeros((), dtype=dtype), "correction2": f.zeros((), dtype=dtype)}
-
-    def state_of(self, parameter: Tensor) -> State:
-        names = ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if self.amsgrad else ()))
-        return {name: f.zeros_like(parameter) for name in names}
-
-    def advanced(self, shared: State) -> State:
-        new = {
-            name: beta * shared[name] + (1.0 - beta)
-            for name, beta in zip(("correction1", "correction2"), self.betas, strict=True)
-        }
-        if "beta1" in shared:  # a schedule changes it, and the correction is that of the present one
-            new["steps"] = shared["steps"] + 1.0
-            new["correction1"] = -f.expm1(new["steps"] * f.log(shared["beta1"]))
-        return new
-
-    def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
-        beta1: Any = shared["beta1"].astype(p.dtype) if "beta1" in shared else self.betas[0]
-        beta2 = self.betas[1]
-        if self.weight_decay and self.decoupled_weight_decay:
-            p = p * (1.0 - lr * self.weight_decay)
-        elif self.weight_decay:
-            g = g + self.weight_decay * p
-        mean = beta1 * state["exp_avg"] + (1.0 - beta1) * g
-        square = beta2 * state["exp_avg_sq"] + (1.0 - beta2) * (g * g)
-        new = {"exp_avg": mean, "exp_avg_sq": square}
-        if self.amsgrad:
-            square = new["max_exp_avg_sq"] = f.maximum(state["max_exp_avg_sq"], square)
-        correction1, correction2 = (shared[name].astype(p.dtype) for name in ("correction1", "correction2"))
-        denominator = f.sqrt(square) / f.sqrt(correction2) + self.eps
-        return p - (lr / correction1) * (mean / denominator), new
-
-
-class AdamW(Adam):
-    """Adam with weight decay applied to the parameter itself, not through the running means.
-
-    Source: Loshchilov and Hutter (2019), arXiv:1711.05101, Algorithm 2, scaled by the learning rate as PyTorch does.
-    """
-
-    decoupled_weight_decay = True
-
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad)
-
-
 class RMSprop(Optimizer):
     """Steps divided by the root of a running mean of the squared gradient.
 
@@ -120,12 +33,15 @@ class RMSprop(Optimizer):
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         centered: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
         self.alpha = alpha
         self.eps = eps
         self.weight_decay = weight_decay
         self.momentum = momentum
         self.centered = centered
+        self.maximize = maximize
         super().__init__(params, lr)
 
     def state_of(self, parameter: Tensor) -> State:
@@ -133,8 +49,7 @@ class RMSprop(Optimizer):
         return {name: f.zeros_like(parameter) for name in names}
 
     def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
-        if self.weight_decay:
-            g = g + self.weight_decay * p
+        p, g = self.decayed(p, g, lr)
         square = self.alpha * state["square_avg"] + (1.0 - self.alpha) * (g * g)
         new = {"square_avg": square}
         if self.centered:
@@ -167,11 +82,14 @@ class Adagrad(Optimizer):
         weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
+        *,
+        maximize: bool = False,
     ) -> None:
         self.lr_decay = lr_decay
         self.weight_decay = weight_decay
         self.initial_accumulator_value = initial_accumulator_value
         self.eps = eps
+        self.maximize = maximize
         super().__init__(params, lr)
 
     def shared_state(self, dtype: DType) -> State:
@@ -184,12 +102,51 @@ class Adagrad(Optimizer):
         return {"decay": shared["decay"] + self.lr_decay} if self.lr_decay else {}
 
     def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
-        if self.weight_decay:
-            g = g + self.weight_decay * p
+        p, g = self.decayed(p, g, lr)
         if self.lr_decay:
             lr = lr / shared["decay"].astype(p.dtype)
         total = state["sum"] + g * g
         return p - lr * (g / (f.sqrt(total) + self.eps)), {"sum": total}
+
+
+class Adadelta(Optimizer):
+    """Steps whose size comes from the sizes of the steps before, divided by those of the gradients.
+
+    Args:
+        rho: how much of the two running means stays at each step.
+        eps: added under both roots.
+        weight_decay: adds `weight_decay * p` to the gradient.
+
+    Source: Zeiler (2012), arXiv:1212.5701, Algorithm 1.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        if not 0 <= rho <= 1:
+            raise OptionError(f"Adadelta: rho must be from 0 to 1, got {rho}")
+        self.rho = rho
+        self.eps = eps
+        self.weight_decay = weight_decay
+        self.maximize = maximize
+        super().__init__(params, lr)
+
+    def state_of(self, parameter: Tensor) -> State:
+        return {"square_avg": f.zeros_like(parameter), "acc_delta": f.zeros_like(parameter)}
+
+    def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
+        p, g = self.decayed(p, g, lr)
+        square = self.rho * state["square_avg"] + (1.0 - self.rho) * (g * g)
+        delta = f.sqrt(state["acc_delta"] + self.eps) / f.sqrt(square + self.eps) * g
+        steps = self.rho * state["acc_delta"] + (1.0 - self.rho) * (delta * delta)
+        return p - lr * delta, {"square_avg": square, "acc_delta": steps}
 
 
 class Lion(Optimizer):

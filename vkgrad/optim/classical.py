@@ -31,11 +31,14 @@ class ASGD(Optimizer):
         alpha: float = 0.75,
         t0: float = 1e6,
         weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
     ) -> None:
         self.lambd = lambd
         self.alpha = alpha
         self.t0 = t0
         self.weight_decay = weight_decay
+        self.maximize = maximize
         super().__init__(params, lr)
 
     def shared_state(self, dtype: DType) -> State:
@@ -48,8 +51,7 @@ class ASGD(Optimizer):
         return {"steps": shared["steps"] + 1.0}  # those before this one
 
     def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
-        if self.weight_decay:
-            g = g + self.weight_decay * p
+        p, g = self.decayed(p, g, lr)
         steps = shared["steps"].astype(p.dtype)
         eta = lr * f.exp(-self.alpha * f.log1p(self.lambd * lr * steps))
         new = p * (1.0 - self.lambd * eta) - eta * g
@@ -73,11 +75,14 @@ class Rprop(Optimizer):
         lr: float = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0),
+        *,
+        maximize: bool = False,
     ) -> None:
         if not 0 < etas[0] < 1 < etas[1]:
             raise OptionError(f"Rprop: etas must be below and above 1, got {etas}")
         self.etas = etas
         self.step_sizes = step_sizes
+        self.maximize = maximize
         super().__init__(params, lr)
 
     def state_of(self, parameter: Tensor) -> State:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 from vkgrad import functions as f
@@ -31,25 +31,61 @@ def clip_grad_norm(grads: Any, max_norm: float, norm_type: float = 2.0) -> tuple
     leaves, structure = tree.flatten(grads)
     if not leaves:
         raise DifferentiationError("clip_grad_norm: there are no gradients")
-    wide = [g.astype(g.dtype.computed) for g in leaves]  # a half may not hold its own square
+    norm = get_total_norm(leaves, norm_type)
+    return structure.unflatten(_shortened(leaves, max_norm, norm)), norm
+
+
+def get_total_norm(
+    tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
+    """The length of all tensors together.
+
+    Args:
+        error_if_nonfinite: read it, and refuse NaN and infinity.
+
+    Raises:
+        DifferentiationError: it is not finite, if that was asked.
+    """
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    wide = [g.astype(g.dtype.computed) for g in listed]  # a half may not hold its own square
+    if not wide:
+        return f.zeros(())
     if norm_type == inf:
         norm = reduce(f.maximum, [f.max(f.abs(g)) for g in wide])
     elif norm_type == 2:
         norm = f.sqrt(reduce(f.add, [f.sum(f.square(g)) for g in wide]))
     else:
         norm = reduce(f.add, [f.sum(f.abs(g) ** norm_type) for g in wide]) ** (1.0 / norm_type)
+    if error_if_nonfinite and not isfinite(float(norm)):
+        raise DifferentiationError(f"the length of the gradients is {float(norm)}; look for the layer where it begins")
+    return norm
+
+
+def _shortened(grads: list[Tensor], max_norm: float, norm: Tensor) -> list[Tensor]:
     factor = f.minimum(max_norm / (norm + 1e-6), 1.0)
-    return structure.unflatten([g * factor.astype(g.dtype) for g in leaves]), norm
+    return [g * factor.astype(g.dtype) for g in grads]
 
 
-def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float, norm_type: float = 2.0) -> Tensor:
+def clip_grad_norm_(
+    parameters: Iterable[Tensor] | Tensor, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
     """Scale the gradients that `backward` has left in `.grad`, and return their length before."""
     with_gradient = _with_gradient(parameters)
+    if not with_gradient:
+        raise DifferentiationError("clip_grad_norm_: there are no gradients; call backward() on the loss first")
     with no_grad():
-        clipped, norm = clip_grad_norm([p.grad for p in with_gradient], max_norm, norm_type)
+        norm = get_total_norm(_gradients(with_gradient), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(with_gradient, max_norm, norm)
+    return norm
+
+
+def clip_grads_with_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float, total_norm: Tensor) -> None:
+    """Scale the gradients in `.grad`, whose length all together is `total_norm`, to at most `max_norm`."""
+    with_gradient = _with_gradient(parameters)
+    with no_grad():
+        clipped = _shortened(_gradients(with_gradient), max_norm, total_norm)
     for p, gradient in zip(with_gradient, clipped, strict=True):
         p.grad = gradient
-    return norm
 
 
 def clip_grad_value(grads: Any, clip_value: float) -> Any:
@@ -67,3 +103,7 @@ def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -
 def _with_gradient(parameters: Iterable[Tensor] | Tensor) -> list[Tensor]:
     listed = [parameters] if isinstance(parameters, Tensor) else parameters
     return [p for p in listed if p.grad is not None]
+
+
+def _gradients(parameters: list[Tensor]) -> list[Tensor]:
+    return [p.grad for p in parameters if p.grad is not None]

@@ -17,7 +17,7 @@ from vkgrad.optim.schedules import Schedule
 Each = float | Sequence[float]
 
 
-def _for_each(name: str, value: Each, count: int) -> list[float]:
+def for_each(name: str, value: Each, count: int) -> list[float]:
     values = [float(value)] * count if isinstance(value, int | float) else [float(v) for v in value]
     if len(values) != count:
         raise OptionError(f"{name} must be one number, or {count}, one for each group; got {value}")
@@ -108,8 +108,8 @@ class OneCycleLR(_Cycle):
         self.total_steps = total_steps
         self.anneal_strategy = anneal_strategy
         self.cycle_momentum = cycle_momentum
-        self.max_lrs = _for_each("max_lr", max_lr, count)
-        self.momenta = [_for_each("momentum", value, count) for value in (base_momentum, max_momentum)]
+        self.max_lrs = for_each("max_lr", max_lr, count)
+        self.momenta = [for_each("momentum", value, count) for value in (base_momentum, max_momentum)]
         self.div_factor = div_factor
         self.final_div_factor = final_div_factor
         # Each part: its last step, the rates and the momenta between which it goes.
@@ -185,8 +185,8 @@ class CyclicLR(_Cycle):
             raise OptionError(f"CyclicLR: mode must be one of {', '.join(known)}, got {mode!r}")
         count = len(optimizer.param_groups)
         self.scale, self.scale_mode = known[mode] if scale_fn is None else (scale_fn, scale_mode)
-        self.lows, self.max_lrs = _for_each("base_lr", base_lr, count), _for_each("max_lr", max_lr, count)
-        self.momenta = [_for_each("momentum", value, count) for value in (base_momentum, max_momentum)]
+        self.lows, self.max_lrs = for_each("base_lr", base_lr, count), for_each("max_lr", max_lr, count)
+        self.momenta = [for_each("momentum", value, count) for value in (base_momentum, max_momentum)]
         self.length = float(step_size_up + (step_size_up if step_size_down is None else step_size_down))
         self.share_up = step_size_up / self.length
         self.cycle_momentum = cycle_momentum

@@ -12,8 +12,11 @@ from vkgrad.optim.schedules import (
     MultiplicativeLR,
     MultiStepLR,
     PolynomialLR,
+    Schedule,
     StepLR,
 )
+
+LRScheduler = Schedule  # PyTorch's name
 
 __all__ = [
     "ChainedScheduler",
@@ -22,6 +25,7 @@ __all__ = [
     "CosineAnnealingWarmRestarts",
     "CyclicLR",
     "ExponentialLR",
+    "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",

@@ -45,6 +45,11 @@ class Optimizer:
         [0.5, 1.0]
     """
 
+    # Options that many rules have, and what they are where one has them not.
+    maximize: bool = False  # climb instead of descend
+    weight_decay: float = 0.0
+    decoupled_weight_decay: bool = False
+
     def __init__(self, params: Any, lr: float) -> None:
         self._options = tuple(vars(self))
         self.params: dict[str, Tensor] = {}
@@ -100,6 +105,14 @@ class Optimizer:
         """Parameter `p` after a step along gradient `g`, and its new state. It may depend on this optimiser's options,
         its attributes, and on nothing else; one that is no number, text or nesting of these makes every step slower."""
         raise NotImplementedError(f"{type(self).__name__} has no update rule; write `updated`")
+
+    def decayed(self, p: Tensor, g: Tensor, lr: Tensor) -> tuple[Tensor, Tensor]:
+        """Parameter and gradient with weight decay, which is in the parameter itself if it is decoupled."""
+        if not self.weight_decay:
+            return p, g
+        if self.decoupled_weight_decay:
+            return p * (1.0 - lr * self.weight_decay), g
+        return p, g + self.weight_decay * p
 
     def relied_on(self) -> dict[str, Any]:
         """What a rule may depend on beside its tensors. The learning rate is one of them."""
@@ -174,7 +187,8 @@ class Optimizer:
         rates = {p.dtype: lr.astype(p.dtype) for p in params.values()}
         new, new_states = {}, {}
         for name, p in params.items():
-            new[name], new_states[name] = self.updated(p, gradients[name], states[name], shared, rates[p.dtype])
+            g = -gradients[name] if self.maximize else gradients[name]
+            new[name], new_states[name] = self.updated(p, g, states[name], shared, rates[p.dtype])
         return new, new_states, shared
 
     # ---- the learning rate, and state

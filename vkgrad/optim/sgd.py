@@ -34,6 +34,8 @@ class SGD(Optimizer):
         dampening: float = 0.0,
         weight_decay: float = 0.0,
         nesterov: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
             raise OptionError("SGD: nesterov needs momentum above 0 and dampening 0")
@@ -41,6 +43,7 @@ class SGD(Optimizer):
         self.dampening = dampening if momentum else 0.0
         self.weight_decay = weight_decay
         self.nesterov = nesterov
+        self.maximize = maximize
         super().__init__(params, lr)
 
     def shared_state(self, dtype: DType) -> State:
@@ -57,8 +60,7 @@ class SGD(Optimizer):
         return {"dampening": f.minimum(shared["dampening"] + self.dampening, self.dampening)}
 
     def updated(self, p: Tensor, g: Tensor, state: State, shared: State, lr: Tensor) -> tuple[Tensor, State]:
-        if self.weight_decay:
-            g = g + self.weight_decay * p
+        p, g = self.decayed(p, g, lr)
         if not self.momentum:
             return p - lr * g, {}
         momentum = shared["momentum"].astype(p.dtype) if "momentum" in shared else self.momentum

@@ -1,19 +1,24 @@
-"""Averages of a model's weights over training, by PyTorch's names; all of it on the device, and recordable.
+"""Averages of a model's weights over training and the rate for them, by PyTorch's names; on the device, and recordable.
 
 This module must not know any layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from math import cos, pi
 from typing import Any
 
 import numpy as np
 
 from vkgrad import functions as f
+from vkgrad.errors import OptionError
 from vkgrad.history import no_grad
 from vkgrad.nn.module import Module
+from vkgrad.optim.cycles import for_each
+from vkgrad.optim.optimizer import Optimizer
+from vkgrad.optim.schedules import Schedule
 from vkgrad.tensor import Tensor, asarray, tensor
 
 Average = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -74,6 +79,41 @@ class AveragedModel(Module):
                 if not (self.use_buffers and value.dtype.kind == "f"):
                     own[name].assign(value)
             self.n_averaged.assign(self.n_averaged + 1)
+
+
+class SWALR(Schedule):
+    """From the rate of now to `swa_lr` in `anneal_epochs` steps, then that.
+
+    Args:
+        swa_lr: one number, or one for each group.
+        anneal_strategy: "cos" or "linear".
+
+    Source: Izmailov et al. (2018), arXiv:1803.05407, with the transition that PyTorch adds.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float | Sequence[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+    ) -> None:
+        if anneal_strategy not in ("cos", "linear") or anneal_epochs < 0:
+            raise OptionError('SWALR: anneal_strategy must be "cos" or "linear", and anneal_epochs not negative')
+        self.swa_lrs = for_each("swa_lr", swa_lr, len(optimizer.param_groups))
+        self.anneal_epochs = anneal_epochs
+        self.anneal_strategy = anneal_strategy
+        self.lrs = [group["lr"] for group in optimizer.param_groups]  # where another schedule has left them
+        super().__init__(optimizer)
+
+    def rate(self, epoch: float, base: float, number: int = 0) -> float:
+        share = min(1.0, epoch / self.anneal_epochs) if self.anneal_epochs else 1.0
+        if self.anneal_strategy == "cos":
+            share = (1 - cos(pi * share)) / 2
+        return self.swa_lrs[number] * share + self.lrs[number] * (1 - share)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "lrs": list(self.lrs)}
 
 
 def update_bn(loader: Iterable[Any], model: Module) -> None:
