@@ -65,7 +65,7 @@ from vkgrad.tensor import Tensor, asarray, eval, from_dlpack, tensor
 bool = bool_  # the array API standard's name
 
 if TYPE_CHECKING:
-    from vkgrad import data, distributions, fft, linalg, metrics, onnx, sklearn, testing, viz
+    from vkgrad import data, distributions, fft, inference, linalg, metrics, onnx, sklearn, testing, viz
     from vkgrad.fitting import EarlyStopping, TensorBoard, fit
     from vkgrad.reporting import report
     from vkgrad.resuming import load_checkpoint, save_checkpoint
@@ -77,6 +77,7 @@ else:
         "data": "data",
         "distributions": "distributions",
         "fft": "fft",
+        "inference": "inference",
         "linalg": "linalg",
         "metrics": "metrics",
         "onnx": "onnx",
