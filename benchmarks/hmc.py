@@ -18,6 +18,7 @@ from statistics import median
 import numpy as np
 
 import vkgrad as vg
+from vkgrad import engine
 from vkgrad.inference.adapting import Adaptation
 from vkgrad.inference.chains import Chains
 from vkgrad.inference.density import Density
@@ -162,6 +163,7 @@ def main() -> None:
         print(f"d = {d}, {chains} chains, {steps} steps")
         for members in options.members:
             stack.MOST_MEMBERS, stack.MOST_CODE = members, members * 38
+            engine._plans.clear()  # else the plan for other numbers would be found again
             start = time.perf_counter()
             draws, counts = vkgrad_draws(d, chains, steps)
             first = time.perf_counter() - start

@@ -29,6 +29,7 @@ SPACES = {
     "data": "data sets and loaders",
     "random": "random numbers and distributions",
     "distributions": "densities and samples of probability distributions",
+    "inference": "Hamiltonian Monte Carlo",
     "linalg": "linear algebra",
     "fft": "Fourier transforms",
     "metrics": "how well it does",

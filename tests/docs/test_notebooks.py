@@ -38,7 +38,7 @@ def test_notebook(path: Path, tmp_path: Path) -> None:
 
 
 def test_there_are_notebooks() -> None:
-    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 9)]
+    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 10)]
 
 
 def test_a_failing_cell_is_noticed(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ Hamiltonian Monte Carlo", 2017, appendix A (multinomial choice, turning by the s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +54,11 @@ class NUTS:
 
     def sampler(self, chains: Chains, adaptation: Adaptation, key: Tensor) -> Sampler:
         return _Trees(self.max_depth, chains, adaptation, key)
+
+
+def _purpose(place: int, depth: int = 0, level: int = 0) -> np.ndarray:
+    """What random numbers are for, as one number: no two purposes of a draw have the same."""
+    return np.array(place | (level * 32 + depth) << 20, np.uint32)
 
 
 class Tree(NamedTuple):
@@ -161,7 +168,8 @@ class _Trees:
         self.trees: dict[int, Tree] = {}
         self._begin, self._grow, self._learn = jit(self._begun), jit(self._grown), jit(self._learned)
         self._turn, self._block, self._double = jit(self._turned), jit(self._built), jit(self._doubled)
-        self._pair, self._put = jit(self._paired), jit(self._put_aside)
+        self._pairs: dict[int, Callable[..., Tensor]] = {}  # one recording a level, as for what puts a tree aside
+        self._puts: dict[int, Callable[..., None]] = {}
 
     def _rows(self) -> Tensor:
         return tensor(np.zeros((self.count, self.size)), self.kind)
@@ -180,6 +188,8 @@ class _Trees:
                 phases[0], phases[1], self._rows(), phases[2], self._numbers(), self._masks(), self._masks(),
                 self._numbers(), tensor(np.zeros(self.count, np.int32)),
             )  # fmt: skip
+            self._pairs[level] = jit(partial(self._paired, level))
+            self._puts[level] = jit(partial(self._put_aside, level))
         return self.trees[level]
 
     # ---- a draw, told from the host
@@ -196,25 +206,24 @@ class _Trees:
 
     def _grow_in_blocks(self, depth: int) -> tuple[Tensor, Outcome]:
         self._tree(0)
-        self._turn(depth)
+        self._turn(_purpose(TURN + depth))
         blocks = 1 << depth - UNROLLED
         for number in range(blocks):
-            block = np.array(number, np.uint32)
-            lives = self._block(depth, block)
+            lives = self._block(_purpose(number, depth))
             level, rest = UNROLLED, number
             while rest & 1:  # its other half waits: together they are a tree of the next level
-                lives = self._pair(depth, block, level)
+                lives = self._pairs[level](_purpose(number, depth, level))
                 level, rest = level + 1, rest >> 1
             if number == blocks - 1:
                 break
             if not lives.item():  # nobody needs the rest; what waits still counts as walked
                 for place in range(level, depth):
                     if rest >> place - level & 1:
-                        self._pair(depth, block, place)
+                        self._pairs[place](_purpose(number, depth, place))
                 break
             self._tree(level)
-            self._put(level)
-        return self._double(depth)
+            self._puts[level]()
+        return self._double(_purpose(DOUBLE + depth))
 
     # ---- recorded steps
     def _even(self, purpose: Any, count: int) -> Tensor:
@@ -290,13 +299,13 @@ class _Trees:
         chains = self.chains
         return going.any(), Outcome(chains.position, chains.log_density, accepted / steps, diverged, steps)
 
-    def _turned(self, depth: int) -> None:
-        direction = self._direction(self._even(TURN + depth, 1))
+    def _turned(self, purpose: Tensor) -> None:
+        direction = self._direction(self._even(purpose, 1))
         _assign(self.front, _either(direction[:, 0] > 0, self.trunk.right, self.trunk.left))
         self.direction.assign(direction)
 
-    def _built(self, depth: int, block: Tensor) -> Tensor:
-        even = self._even(block + (depth << 20), (1 << UNROLLED) - 1)
+    def _built(self, purpose: Tensor) -> Tensor:
+        even = self._even(purpose, (1 << UNROLLED) - 1)
         found = self._walked(UNROLLED, self.front, self.direction, even)
         _assign(self.front, found.last)
         return self._taken_in_hand(found)
@@ -305,16 +314,15 @@ class _Trees:
         _assign(self.trees[0], found)
         return (self.trunk.going & f.logical_not(found.spoilt)).any()
 
-    def _paired(self, depth: int, block: Tensor, level: int) -> Tensor:
-        even = self._even(block + ((level * 32 + depth) << 20), 1)
-        mass = self.adaptation.inverse_mass
-        return self._taken_in_hand(merged(self.trees[level], self.trees[0], f.log(even[:, 0]), mass))
+    def _paired(self, level: int, purpose: Tensor) -> Tensor:
+        log_u, mass = f.log(self._even(purpose, 1)[:, 0]), self.adaptation.inverse_mass
+        return self._taken_in_hand(merged(self.trees[level], self.trees[0], log_u, mass))
 
     def _put_aside(self, level: int) -> None:
         _assign(self.trees[level], self.trees[0])
 
-    def _doubled(self, depth: int) -> tuple[Tensor, Outcome]:
-        return self._with(self.trees[0], self.direction, self._even(DOUBLE + depth, 1)[:, 0])
+    def _doubled(self, purpose: Tensor) -> tuple[Tensor, Outcome]:
+        return self._with(self.trees[0], self.direction, self._even(purpose, 1)[:, 0])
 
     def _learned(self, collects: Tensor) -> None:
         self.adaptation.learn_step(self.trunk.accepted / self.trunk.steps)

@@ -5,6 +5,7 @@ This module must not know how chains move.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -168,6 +169,6 @@ class _Kept:
             tensor(self.accepted),
             tensor(self.diverged),
             tensor(self.steps),
-            float(np.exp(adaptation.log_step.item())),
+            math.exp(adaptation.log_step.item()),
             tensor(adaptation.inverse_mass),
         )
