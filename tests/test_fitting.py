@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +78,26 @@ def test_a_bar_shows_the_loss(capsys: pytest.CaptureFixture[str], monkeypatch: p
     monkeypatch.setattr(epochs, "LOGGED_EVERY_S", 0.0)
     vg.fit(**parts(epochs=1), progress=True)
     written = capsys.readouterr().err
-    assert "epoch 1" in written and "the first step is recorded and compiled" in written
-    vg.fit(**parts(epochs=1), progress=True, validation=DataLoader(X, Y, batch_size=60), metrics=metrics.accuracy)
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert all(f"{name}=" in last for name in ("loss", "validation_loss", "accuracy"))
+    assert "epoch 1/1" in written and "the first step is recorded and compiled" in written
+    vg.fit(**parts(epochs=3), progress=True, validation=DataLoader(X, Y, batch_size=60), metrics=metrics.accuracy)
+    written = capsys.readouterr().err
+    for number in (1, 2, 3):
+        line = next(line for line in re.split(r"[\r\n]+", written) if f"epoch {number}/3: loss" in line)
+        assert all(f"{name} 0." in line for name in ("loss", "validation_loss", "accuracy"))
+    assert "100%" in written and "accuracy=0." in written
     vg.fit(**parts(epochs=1))
     assert not capsys.readouterr().err  # nobody watches a file
+
+
+def test_where_somebody_watches_there_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(epochs, "_is_watched", lambda: True)
+    vg.fit(**parts(epochs=30))
+    written = capsys.readouterr().err
+    assert written.count("\n") == 1 and "epoch 30/30: 100%" in written
+    vg.fit(**parts(epochs=1), progress=False)
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.parametrize("jit", [True, False])

@@ -74,19 +74,28 @@ def _shown(value: float) -> str:
 
 
 class Bar:
-    """A progress bar that reads the loss when it is drawn, and at no other time."""
+    """A progress bar over all epochs. It reads the loss when it is drawn, and at no other time."""
 
-    def __init__(self, epoch: int, count: int | None, shown: bool | None) -> None:
+    def __init__(self, epochs: int, done: int, batches: int | None, shown: bool | None) -> None:
+        """Of `epochs` epochs of so many batches (None: not known beforehand) some are done."""
         self.bar: Any = None
-        self.steps = 0
-        if _is_watched() if shown is None else shown:
+        self.epochs = epochs
+        self.watched = _is_watched()
+        self.known: dict[str, str] = {}
+        if self.watched if shown is None else shown:
             from tqdm import tqdm
 
-            self.every_s = DRAWN_EVERY_S if _is_watched() else LOGGED_EVERY_S
-            self.bar = tqdm(total=count, desc=f"epoch {epoch}", unit="batch", file=sys.stderr, mininterval=self.every_s)
-            if epoch == 1:
-                self.bar.set_postfix_str("the first step is recorded and compiled")
-            self.drawn = time.perf_counter()
+            self.every_s = DRAWN_EVERY_S if self.watched else LOGGED_EVERY_S
+            self.drawn = self.written = time.perf_counter()
+            self.bar = tqdm(
+                total=None if batches is None else epochs * batches,
+                initial=done * (batches or 0),
+                desc=f"epoch {done + 1}/{epochs}",
+                unit="batch",
+                file=sys.stderr,
+                mininterval=self.every_s,
+            )
+            self.bar.set_postfix_str("the first step is recorded and compiled")
 
     def __enter__(self) -> Bar:
         return self
@@ -95,19 +104,32 @@ class Bar:
         if self.bar is not None:
             self.bar.close()
 
+    def begin(self, epoch: int) -> None:
+        if self.bar is not None:
+            self.bar.set_description(f"epoch {epoch}/{self.epochs}", refresh=False)
+
     def step(self, loss: Mean) -> None:
-        self.steps += 1
         if self.bar is None:
             return
         if time.perf_counter() - self.drawn >= self.every_s:
             self.drawn = time.perf_counter()
-            self.bar.set_postfix(loss=f"{loss.compute():.4g}", refresh=False)
+            self.known["loss"] = f"{loss.compute():.4g}"
+            self.bar.set_postfix(self.known, refresh=False)
         self.bar.update()
 
     def finish(self, record: Record) -> None:
-        """Leave what the epoch came to beside the full bar."""
-        if self.bar is not None:
-            self.bar.set_postfix({n: f"{v:.4g}" for n, v in record.items() if n not in ("epoch", "lr")}, refresh=True)
+        """Show what an epoch came to; in a file that nobody watches on a line of its own, if it was not a short one."""
+        if self.bar is None:
+            return
+        self.known = {name: _shown(value) for name, value in record.items() if name not in ("epoch", "lr", "seconds")}
+        is_last = record["epoch"] == self.epochs
+        self.bar.set_postfix(self.known, refresh=False)
+        if not self.watched and (is_last or time.perf_counter() - self.written >= LOGGED_EVERY_S):
+            self.written = time.perf_counter()
+            self.bar.write(
+                f"epoch {record['epoch']}/{self.epochs}: {', '.join(f'{n} {v}' for n, v in self.known.items())}",
+                file=sys.stderr,
+            )
 
 
 def _is_watched() -> bool:

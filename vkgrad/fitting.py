@@ -107,30 +107,33 @@ def fit(
     own |= {f"listener{k}": listener for k, listener in enumerate(listening)}
     parts = {name: part for name, part in own.items() if hasattr(part, "load_state_dict")}
     history, stopped = _restored(checkpoint, parts) if resume else (History(), False)
-    while len(history) < epochs and not stopped:
-        began = time.perf_counter()
-        model.train()
-        means = {name: Mean() for name in ("loss", *inside)}
-        record: Record = {"epoch": len(history) + 1, "lr": optimizer.lr}
-        with Bar(len(history) + 1, _length(loader), progress) as bar:
+    with Bar(epochs, len(history), _length(loader), progress) as bar:
+        while len(history) < epochs and not stopped:
+            began = time.perf_counter()
+            model.train()
+            means = {name: Mean() for name in ("loss", *inside)}
+            record: Record = {"epoch": len(history) + 1, "lr": optimizer.lr}
+            bar.begin(len(history) + 1)
+            is_empty = True
             for x, y in map(_pair, loader):
+                is_empty = False
                 value, numbers = train(x, y)
                 for name, found in {"loss": value, **numbers}.items():
                     means[name].update(found, _count(x))
                 bar.step(means["loss"])
+            if is_empty:
+                raise OptionError("fit: nothing to do: the loader has no batches" if not history else EMPTY_AGAIN)
             if validation is not None:
                 means |= _evaluated(model, evaluate, validation)
             record |= {name: mean.compute() for name, mean in means.items()}
+            record["seconds"] = time.perf_counter() - began
             bar.finish(record)
-        if not bar.steps:
-            raise OptionError("fit: nothing to do: the loader has no batches" if not history else EMPTY_AGAIN)
-        record["seconds"] = time.perf_counter() - began
-        if schedule is not None:
-            schedule.step()
-        history.append(record)
-        stopped = True in [listener(record, model) for listener in listening]  # all of them hear of it
-        if checkpoint is not None:
-            save_checkpoint(checkpoint, **parts, history=json.dumps(history), stopped=stopped)
+            if schedule is not None:
+                schedule.step()
+            history.append(record)
+            stopped = True in [listener(record, model) for listener in listening]  # all of them hear of it
+            if checkpoint is not None:
+                save_checkpoint(checkpoint, **parts, history=json.dumps(history), stopped=stopped)
     return history
 
 

@@ -13,15 +13,19 @@
 # %% [markdown]
 # # Ten minutes
 #
-# Tensors, what lazy means, gradients, and a look at what actually runs. Every cell can be run again; the `assert`s are
-# there so that this page cannot go wrong unnoticed.
+# Tensors, what lazy means, gradients, a look at what actually runs, and a training from data to a file for PyTorch.
+# Every cell can be run again; the `assert`s are there so that this page cannot go wrong unnoticed.
 
 # %%
+import tempfile
 import warnings
+from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import load_file
 
 import vkgrad as vg
+from vkgrad import nn
 
 warnings.filterwarnings("ignore", message="vkgrad runs on")  # the notice that there is no GPU, on a machine like that
 print(vg.default_device().name)
@@ -180,4 +184,69 @@ assert counts.submissions == 1
 assert counts.plans_built == counts.shaders_compiled == counts.buffers_allocated == 0
 
 # %% [markdown]
-# Next: [train a LeNet](02_train_lenet.py).
+# ## Train, keep, and take it elsewhere
+#
+# Two spirals, one turned half way round, and a network that tells them apart. Layers, losses and optimisers have
+# PyTorch's names and arguments; `vg.fit` is the usual loop around a jitted step. The first step takes longer than all
+# others: it is recorded, and its kernels are compiled.
+
+# %%
+angle = np.linspace(0, 3 * np.pi, 200, dtype=np.float32)
+arm = np.stack([np.cos(angle), np.sin(angle)], axis=1) * angle[:, None] / 10
+points = np.concatenate([arm, -arm])
+classes = np.repeat(np.array([0, 1], np.int32), 200)
+
+vg.manual_seed(0)
+model = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 2))
+model  # noqa: B018
+
+# %%
+odd, even = slice(1, None, 2), slice(0, None, 2)
+train = vg.data.DataLoader(points[even], classes[even], batch_size=40)
+validation = vg.data.DataLoader(points[odd], classes[odd], batch_size=200, shuffle=False)
+optimiser = vg.optim.Adam(model, lr=0.03)
+history = vg.fit(
+    model, optimiser, nn.cross_entropy, train, epochs=150, validation=validation, metrics={"right": vg.metrics.accuracy}
+)
+print(history[-1])
+assert history[-1]["right"] > 0.95
+
+# %% [markdown]
+# The file that `vg.save` writes is a PyTorch file too, because names and layouts are PyTorch's:
+#
+# ```
+# model = torch.nn.Sequential(torch.nn.Linear(2, 32), torch.nn.Tanh(), torch.nn.Linear(32, 32), torch.nn.Tanh(),
+#                             torch.nn.Linear(32, 2))
+# model.load_state_dict(safetensors.torch.load_file("spirals.safetensors"))
+# model(torch.from_numpy(points)).argmax(1)
+# ```
+#
+# Here NumPy takes PyTorch's part, and finds the same classes.
+
+# %%
+file = Path(tempfile.mkdtemp()) / "spirals.safetensors"
+vg.save(model.state_dict(), file)
+
+weights = load_file(file)
+print({name: array.shape for name, array in weights.items()})
+hidden = points
+for layer in ("0", "2"):
+    hidden = np.tanh(hidden @ weights[f"{layer}.weight"].T + weights[f"{layer}.bias"])
+elsewhere = (hidden @ weights["4.weight"].T + weights["4.bias"]).argmax(1)
+
+with vg.counting() as counts:
+    predicted = model.eval()(points).argmax(axis=1).numpy()
+assert np.array_equal(predicted, elsewhere)
+assert counts.submissions == 1 and counts.host_nodes == 0
+
+# %% [markdown]
+# And back: a file that PyTorch wrote, into a network made anew.
+
+# %%
+again = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 2))
+again.load_state_dict(vg.load(file))
+assert np.array_equal(again(points).argmax(axis=1).numpy(), predicted)
+
+# %% [markdown]
+# Next: [train a LeNet](02_train_lenet.py) on images. [Training](../training.md) has the rest of `vg.fit`,
+# [files](../files.md) that of files, [debugging](../debugging.md) what to look at when something is wrong or slow.

@@ -5,7 +5,9 @@ This module must not know modules.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from vkgrad import functions as f
@@ -21,7 +23,6 @@ from vkgrad.functions import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
-    celu,
     channel_shuffle,
     conv1d,
     conv2d,
@@ -29,15 +30,10 @@ from vkgrad.functions import (
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
-    elu,
     fold,
     gelu,
     hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
     interpolate,
-    leaky_relu,
     log_sigmoid,
     lp_pool1d,
     lp_pool2d,
@@ -48,36 +44,22 @@ from vkgrad.functions import (
     max_unpool1d,
     max_unpool2d,
     max_unpool3d,
-    mish,
     one_hot,
     pixel_shuffle,
     pixel_unshuffle,
     prelu,
-    relu,
-    relu6,
-    selu,
     sigmoid,
-    silu,
     softplus,
     softshrink,
     softsign,
     tanh,
     tanhshrink,
-    threshold,
     unfold,
 )
 from vkgrad.functions.lookup import as_index
+from vkgrad.nn import dropping
 from vkgrad.nn.attending import scaled_dot_product_attention
-from vkgrad.nn.dropping import (
-    alpha_dropout,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    feature_alpha_dropout,
-    gumbel_softmax,
-    rrelu,
-)
+from vkgrad.nn.dropping import gumbel_softmax
 from vkgrad.nn.likelihoods import (
     binary_cross_entropy,
     ctc_loss,
@@ -224,6 +206,43 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _with_inplace(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function with PyTorch's last argument `inplace`, which changes nothing: no value is overwritten here."""
+    signature = inspect.signature(function)
+    own = list(signature.parameters.values())
+    place = sum(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in own)
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        named.pop("inplace", None)
+        return function(*arguments[:place], *arguments[place + 1 :], **named)
+
+    added = inspect.Parameter("inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation="bool")
+    call.__signature__ = signature.replace(parameters=[*own[:place], added, *own[place:]])  # type: ignore[attr-defined]
+    return call
+
+
+relu = _with_inplace(f.relu)
+relu6 = _with_inplace(f.relu6)
+silu = _with_inplace(f.silu)
+mish = _with_inplace(f.mish)
+selu = _with_inplace(f.selu)
+hardswish = _with_inplace(f.hardswish)
+hardsigmoid = _with_inplace(f.hardsigmoid)
+hardtanh = _with_inplace(f.hardtanh)
+elu = _with_inplace(f.elu)
+celu = _with_inplace(f.celu)
+leaky_relu = _with_inplace(f.leaky_relu)
+threshold = _with_inplace(f.threshold)
+rrelu = _with_inplace(dropping.rrelu)
+dropout = _with_inplace(dropping.dropout)
+dropout1d = _with_inplace(dropping.dropout1d)
+dropout2d = _with_inplace(dropping.dropout2d)
+dropout3d = _with_inplace(dropping.dropout3d)
+alpha_dropout = _with_inplace(dropping.alpha_dropout)
+feature_alpha_dropout = _with_inplace(dropping.feature_alpha_dropout)
 
 
 def softmax(x: Any, dim: int = -1) -> Tensor:
