@@ -85,22 +85,108 @@ def test_a_sequence_is_one_submission() -> None:
     with vg.counting() as counted:
         layer(x)[0].numpy()
     assert counted.submissions == 1
-    reports = vg.plan(layer(x)[0]).kernels
-    assert len(reports) <= 2 * 5 + 2  # a product and the gates for each step, the input's product, joining
 
 
-def test_work_grows_with_steps_and_not_with_their_square() -> None:
-    layer = vg.nn.LSTM(3, 4)
+# Dispatches of a pass, and of a training step (values, gradients of all weights): of any number of steps.
+RECURRENT = {
+    "RNN": (lambda **more: vg.nn.RNN(3, 4, **more), 5, 13),
+    "LSTM": (lambda **more: vg.nn.LSTM(3, 4, **more), 5, 20),
+    "GRU": (lambda **more: vg.nn.GRU(3, 4, **more), 5, 20),
+}
 
-    def kernels(steps: int) -> list[Any]:
-        x = vg.tensor(chirp((steps, 2, 3), 1.0, 0.1))
-        loss, gradients = vg.value_and_grad(lambda m: m(x)[0].sum())(layer)
-        return vg.plan(loss, *gradients.values()).kernels
 
-    few, many = kernels(6), kernels(18)
-    assert len(many) - len(few) <= 12 * 6
-    most = [max(len(kernel.reads) for kernel in found if "contraction" in kernel.kind) for found in (few, many)]
-    assert most[1] <= most[0]  # the state of a step is read, not computed from all steps before
+def _training_step(layer: Any, steps: int) -> list[vg.Tensor]:
+    x = vg.tensor(chirp((steps, 2, 3), 1.0, 0.1))
+    loss, gradients = vg.value_and_grad(lambda m: (m(x)[0] ** 2).sum())(layer)
+    return [loss, *gradients.values()]
+
+
+@pytest.mark.parametrize("kind", RECURRENT)
+def test_a_plan_does_not_grow_with_steps(kind: str) -> None:
+    make, of_pass, of_step = RECURRENT[kind]
+    layer = make()
+    vg.eval(*layer.parameters())
+    for steps in (6, 300):
+        plan = vg.plan(layer(vg.tensor(chirp((steps, 2, 3), 1.0, 0.1)))[0])
+        assert len(plan.kernels) <= of_pass
+        plan = vg.plan(*_training_step(layer, steps))
+        assert len(plan.kernels) <= of_step
+        products = [kernel for kernel in plan.kernels if kernel.kind == "contraction"]
+        assert 3 <= len(products) <= 4  # x by w, h by w, and the gradients of both weights: of all steps at once
+
+
+def test_a_cell_in_a_loop_grows_with_its_steps() -> None:
+    """The null arm: where Python counts the steps, kernels grow with them."""
+    cell = vg.nn.LSTMCell(3, 4)
+
+    def dispatches(steps: int) -> int:
+        state, x = None, vg.tensor(chirp((steps, 2, 3), 1.0, 0.1))
+        for t in range(steps):
+            state = cell(x[t], state)
+        return len(vg.plan(state[0]).kernels)
+
+    assert dispatches(12) > dispatches(6) + 6
+
+
+def test_a_second_layer_of_the_same_kind_is_planned_already() -> None:
+    x = vg.tensor(chirp((7, 2, 3), 1.0, 0.1))
+    vg.flush()  # what other tests left behind
+    with vg.counting() as counted:
+        for expected in (1, 0):
+            layer = vg.nn.LSTM(3, 4)
+            vg.eval(*layer.parameters(), x)
+            before = counted.plans_built
+            layer(x)[0].numpy()
+            assert counted.plans_built - before <= expected
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+@pytest.mark.parametrize("both", [False, True])
+def test_a_layer_is_its_cell_step_by_step(kind: str, both: bool) -> None:
+    """Values, gradients, and second derivatives, in both directions."""
+    layer = getattr(vg.nn, kind)(3, 4, bidirectional=both)
+    x = vg.tensor(chirp((5, 2, 3), 1.0, 0.1))
+    ends = ("", "_reverse") if both else ("",)
+
+    def by_cell(x: vg.Tensor, *weights: vg.Tensor) -> vg.Tensor:
+        outputs = []
+        for number in range(len(ends)):
+            cell = getattr(vg.nn, kind + "Cell")(3, 4)
+            for name, weight in zip(
+                ("weight_ih", "weight_hh", "bias_ih", "bias_hh"), weights[4 * number :], strict=False
+            ):
+                setattr(cell, name, weight)
+            state, found = None, []
+            for t in range(5)[:: -1 if number else 1]:
+                state = cell(x[t], state)
+                found.append(state[0] if kind == "LSTM" else state)
+            outputs.append(vg.stack(found[:: -1 if number else 1]))
+        return vg.concat(outputs, axis=-1)
+
+    names = [f"{name}_l0{end}" for end in ends for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+
+    def by_layer(x: vg.Tensor, *weights: vg.Tensor) -> vg.Tensor:
+        for name, weight in zip(names, weights, strict=True):
+            setattr(layer, name, weight)
+        return layer(x)[0]
+
+    given = (x, *[getattr(layer, name).detach() for name in names])
+    every = tuple(range(len(given)))
+    results = []
+    for function in (by_cell, by_layer):
+        first = vg.grad(lambda *a, function=function: (function(*a) ** 2).sum(), argnums=every)
+        second = vg.grad(lambda *a, first=first: sum((g**2).sum() for g in first(*a)), argnums=every)
+        results.append([function(*given), *first(*given), *second(*given)])
+    for one, other in zip(*results, strict=True):
+        assert_close(one, np.asarray(other), "sequence", kind)
+
+
+def test_a_layer_is_mapped_over_examples() -> None:
+    layer = vg.nn.GRU(3, 4)
+    x = vg.tensor(chirp((3, 5, 2, 3), 1.0, 0.1))
+    mapped = vg.vmap(lambda one: layer(one)[0])(x)
+    for number in range(3):
+        assert_close(mapped[number], np.asarray(layer(x[number])[0]), "sequence", "mapped")
 
 
 def test_dropout_between_layers_is_only_in_training() -> None:

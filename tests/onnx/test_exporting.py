@@ -102,6 +102,16 @@ def test_one_wrong_weight_is_noticed() -> None:
         assert error_of(outputs[0], np.asarray(model(vg.tensor(x)))) > TOLERANCE
 
 
+class Outputs(nn.Module):
+    """The outputs of a layer that gives its last state too."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        self.layer = layer
+
+    def forward(self, x: vg.Tensor) -> vg.Tensor:
+        return self.layer(x)[0]
+
+
 EVEN = chirp((2, 4, 2, 2), 1.0, 0.0)
 LAYERS: dict[str, tuple[Callable[[], Callable[..., Any]], tuple[int, ...], str]] = {
     "convolution": (lambda: nn.Conv2d(4, 6, 3, stride=2, padding=1), (2, 4, 9, 8), "Conv 1"),
@@ -125,6 +135,8 @@ LAYERS: dict[str, tuple[Callable[[], Callable[..., Any]], tuple[int, ...], str]]
     "log softmax": (lambda: nn.LogSoftmax(-1), (4, 6), ""),
     "gelu": (lambda: nn.GELU(), (4, 6), "Erf 1"),
     "silu": (lambda: nn.SiLU(), (4, 6), "Sigmoid 1"),
+    "recurrent": (lambda: Outputs(nn.LSTM(4, 3, bidirectional=True)), (3, 2, 4), "Sigmoid 18"),
+    "gated": (lambda: Outputs(nn.GRU(4, 3)), (3, 2, 4), "Tanh 3"),
     "dropout in evaluation": (lambda: nn.Sequential(nn.Dropout(0.5)).eval(), (4, 6), ""),
 }  # fmt: skip
 

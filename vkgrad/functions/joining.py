@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from vkgrad.errors import OptionError, ShapeError
-from vkgrad.functions.creation import counter, place
-from vkgrad.functions.elementwise import where
+from vkgrad.functions.creation import counter
 from vkgrad.functions.lookup import take
 from vkgrad.functions.shapes import along_axis, broadcast_arrays, expand_dims, flatten, reshape, squeeze
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import int32, promote
 from vkgrad.ir.node import Node
 from vkgrad.ops import views
+from vkgrad.ops.joining import join
 from vkgrad.ops.scans import scan
 from vkgrad.ops.sorting import searchsorted
 from vkgrad.tensor import Operand, Scalar, Tensor, derived, lift, method
@@ -30,8 +30,6 @@ __all__ = [
 ]  # fmt: skip
 
 Axes = int | Sequence[int]
-
-MOST_JOINED = 16  # pieces that one kernel joins
 
 
 def pad(x: Operand, pad_width: int | Sequence[Any], constant_values: Scalar = 0) -> Tensor:
@@ -92,29 +90,7 @@ def concat(tensors: Sequence[Operand], axis: int | None = 0) -> Tensor:
                 f"concat: shapes {', '.join(str(p.shape) for p in pieces)} differ on other axes than {along}"
             )
     dtype = promote(*(piece.dtype for piece in pieces))
-    level = [derived(b.cast(piece.node, dtype), piece) for piece in pieces if piece.shape[along]]
-    # Whoever reads a place asks each piece whether it is its own: with many, a few at a time are joined first.
-    while len(level) > MOST_JOINED:
-        level = [_joined(level[first : first + MOST_JOINED], along) for first in range(0, len(level), MOST_JOINED)]
-    return _joined(level, along) if level else pieces[0].astype(dtype)
-
-
-def _joined(pieces: Sequence[Tensor], along: int) -> Tensor:
-    """Every piece is padded to the full extent, and the place along the axis chooses: one kernel, and bits stay as they
-    are (a sum of the padded pieces would turn -0.0 into 0.0)."""
-    total = sum(piece.shape[along] for piece in pieces)
-    shape = tuple(total if a == along else extent for a, extent in enumerate(pieces[0].shape))
-    joined: Tensor | None = None
-    end = total
-    for piece in reversed(pieces):
-        start = end - piece.shape[along]
-        low, high = [0] * len(shape), [0] * len(shape)
-        low[along], high[along] = start, total - end
-        wide = derived(views.pad(piece.node, low, high), piece)
-        joined = wide if joined is None else where(place(shape, along) < end, wide, joined)
-        end = start
-    assert joined is not None
-    return joined
+    return derived(join([b.cast(piece.node, dtype) for piece in pieces], along), *pieces)
 
 
 concatenate = concat  # NumPy's name

@@ -1,5 +1,5 @@
-"""Recurrent layers, unrolled over time into one plan: the input's products of all steps are one matrix product, and
-each step adds one product and one element-wise kernel. No Python runs between steps: a whole pass is one submission.
+"""Recurrent layers: the input's products of all steps are one matrix product, and all steps are one primitive, whatever
+their number (see `vkgrad.ops.recurrences`). So are their gradients, and that of the weights is one product again.
 
 Weights, their names and the order of gates are PyTorch's. This module must not know how a plan is run.
 """
@@ -12,11 +12,14 @@ from typing import Any, ClassVar
 from vkgrad import functions as f
 from vkgrad.composites import composite
 from vkgrad.errors import OptionError, ShapeError
+from vkgrad.ir import build as b
+from vkgrad.ir.dtypes import promote
 from vkgrad.nn import init
 from vkgrad.nn.dropout import Dropout
 from vkgrad.nn.functional import linear
 from vkgrad.nn.module import Module, parameter
-from vkgrad.tensor import Tensor, asarray
+from vkgrad.ops.recurrences import recurrent
+from vkgrad.tensor import Tensor, asarray, derived
 
 
 # ---- one step of each kind: (input's product (B, G H), state, hidden weight and bias) -> state
@@ -62,11 +65,24 @@ def recurrence(
     w_hr (P, H) or None -> (T, B, H or P).
     """
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
-    step = _STEPS[kind]
     products = linear(x, w_ih, b_ih)
-    outputs = [state[0]] * x.shape[0]
-    for t in range(x.shape[0])[:: -1 if reverse else 1]:
-        state = step(products[t], state, w_hh, b_hh, w_hr)
+    if w_hr is not None:
+        return _unrolled(kind, products, state, w_hh, b_hh, w_hr, reverse)
+    dtype = promote(products.dtype, w_hh.dtype, *(part.dtype for part in state))
+    bias = f.zeros(w_hh.shape[:1], dtype=w_hh.dtype) if b_hh is None else b_hh
+    z, first, w, own = (b.cast(part.node, dtype.computed) for part in (products, f.stack(state), w_hh.T, bias))
+    states = derived(b.cast(recurrent(kind, z, first, w, own, reverse), dtype), products, *state, w_hh, bias)
+    last = states[0 if reverse else -1]
+    return states[:, 0], tuple(last[number] for number in range(len(state)))
+
+
+def _unrolled(
+    kind: str, products: Tensor, state: tuple[Tensor, ...], w_hh: Tensor, b_hh: Any, w_hr: Tensor, reverse: bool
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The same step by step, for states that are not what goes through the gates."""
+    outputs = [state[0]] * products.shape[0]
+    for t in range(products.shape[0])[:: -1 if reverse else 1]:
+        state = _STEPS[kind](products[t], state, w_hh, b_hh, w_hr)
         outputs[t] = state[0]
     return f.stack(outputs), state
 

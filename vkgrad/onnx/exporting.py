@@ -24,7 +24,9 @@ from vkgrad.ir.node import Node, walk
 from vkgrad.nn.module import Module
 from vkgrad.onnx.graph import Graph, type_code
 from vkgrad.onnx.primitives import Writer
+from vkgrad.ops.recurrences import unrolled
 from vkgrad.ops.sources import leaf
+from vkgrad.schedule.rewrite import rewrite
 from vkgrad.tensor import Tensor, asarray
 from vkgrad.tracing import Trace
 
@@ -109,6 +111,8 @@ def _written(named: dict[str, Tensor], inputs: dict[str, Node], outputs: dict[st
     for name, node in inputs.items():
         writer.names[node] = name
     weights = {tensor.node: name for name, tensor in reversed(named.items())}
+    steps = rewrite(list(outputs.values()), engine.has_value, lambda n: unrolled(n) if n.is_op("recurrent") else n)
+    outputs = dict(zip(outputs, steps, strict=True))
     for node in walk(outputs.values(), stop=engine.has_value):
         if node in writer.names:
             continue

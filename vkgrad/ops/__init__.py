@@ -12,6 +12,7 @@ from vkgrad.ops import (
     indexed,
     logic,
     random_bits,
+    recurrences,
     reductions,
     scans,
     sorting,
@@ -21,6 +22,6 @@ from vkgrad.ops import (
 )
 
 __all__ = [
-    "arithmetic", "contraction", "factorisations", "fourier", "indexed", "logic", "random_bits", "reductions", "scans",
-    "sorting", "sources", "transcendental", "views",
+    "arithmetic", "contraction", "factorisations", "fourier", "indexed", "logic", "random_bits", "recurrences",
+    "reductions", "scans", "sorting", "sources", "transcendental", "views",
 ]  # fmt: skip
