@@ -2,9 +2,9 @@
 
     python -m benchmarks.recurrent [--runs 20] [--cases LSTM:64:8:128,GRU:256:64:64] [--steps]
 
-A case is KIND:STEPS:BATCH:HIDDEN, as many inputs as hidden units. Values are compared with PyTorch's first. Times are of
-the device: ours between its timestamps, all kernels with their barriers; PyTorch's between two events around many calls.
-`--steps` also times ours with kernels for each step, which is what large weights get.
+A case is KIND:STEPS:BATCH:HIDDEN, as many inputs as hidden units. Values are compared with PyTorch's first. Times are
+of the device: ours between its timestamps, all kernels with their barriers; PyTorch's between two events around many
+calls. `--steps` also times ours with kernels for each step, which is what large weights get.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _ours_us(work: Callable[[], list[vg.Tensor]], runs: int) -> float:
 
 
 def theirs(kind: str, layer: Any, x: Any, runs: int) -> tuple[float, list[float]] | str:
-    """How far our outputs and gradients are from PyTorch's, relative to the largest, and its µs of a pass and a step."""
+    """How far our outputs and gradients are from PyTorch's, of the largest, and its µs of a pass and a step."""
     try:
         import torch
     except ImportError:
