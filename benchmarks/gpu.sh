@@ -72,11 +72,13 @@ stage race $((left + 20)) benchmarks.race --device "$device" --rounds 3 --budget
 stage kernels 40 vkgrad bench kernels --device "$device" --out "$results"
 stage routines 60 benchmarks.routines --seconds 45 --out "$out/routines.jsonl"
 keep routines
+stage hmc 60 benchmarks.hmc --seconds 40 --out "$out/hmc.jsonl"
+keep hmc
 stage ulps 90 benchmarks.ulps --blocks 100 --slow-blocks 20 --out "$out/ulps.json"
 stage memory 30 vkgrad bench memory --device "$device" --out "$results"
 stage costs 30 vkgrad bench costs --device "$device" --out "$results"
 
-for name in ulps memory costs routines kernels first_step bandwidth convolutions products race; do
+for name in ulps memory costs hmc routines kernels first_step bandwidth convolutions products race; do
     printf '\n== %s\n' "$name"
     if [ -e "$out/$name.txt" ]; then cat "$out/$name.txt"; fi
     if [ -s "$out/$name.log" ]; then tail -n 3 "$out/$name.log"; fi

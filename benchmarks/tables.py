@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import curves, goals, routine_table
+from benchmarks import curves, goals, hmc_table, routine_table
 from vkgrad.bench.contender import ARMS
 from vkgrad.bench.results import digits
 
@@ -175,6 +175,7 @@ PARTS: dict[str, Callable[[list[Line]], str]] = {
     "trained": curves.sentence,
     "trainings": curves.table,
     "routines": routine_table.table,
+    "draws": hmc_table.table,
 }
 
 
