@@ -3,8 +3,8 @@
     python -m benchmarks.hmc [--runs 9] [--cases 13:64:16,50:1024:4] [--out build/hmc.jsonl]
 
 A draw is momenta, K leapfrog steps and the choice, for all chains; cases are d:chains:K. JAX's is one jitted function
-with a loop inside; PyTorch's is a CUDA graph, and runs op by op. Draws follow each other, and the host waits for the last
-one. Everybody begins in the distribution, and is held to its variance after many draws.
+with a loop inside; PyTorch's is a CUDA graph, and runs op by op. Draws follow each other, and the host waits for the
+last one. Everybody begins in the distribution, and is held to its variance after many draws.
 """
 
 from __future__ import annotations
