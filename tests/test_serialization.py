@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 
 import numpy as np
@@ -143,3 +144,25 @@ def test_damaged_and_missing_files_say_so(tmp_path) -> None:
     _file(path, {"a": {"dtype": "F8_E5M2", "shape": [1], "data_offsets": [0, 1]}}, b"\0")
     with pytest.raises(DataError, match="is of type F8_E5M2"):
         vg.load(path)
+
+
+def test_names_keep_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    names = [f"layers.{n}.{part}" for n in range(12) for part in ("weight", "bias", "none")]
+    vg.save({name: vg.zeros((0 if name.endswith("none") else 2,)) for name in names}, path)
+    assert list(vg.load(path)) == names
+    mixed = {"z": np.zeros(3, np.uint8), "b": np.zeros(2, np.float32), "a": np.zeros(2, np.float32)}
+    vg.save(mixed, path, metadata={"format": "pt"})
+    assert list(vg.load(path)) == ["b", "a", "z"]  # wide elements first
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
+def test_a_file_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
+    for mask, mode in ((0o022, 0o644), (0o077, 0o600), (0o002, 0o664)):
+        before = os.umask(mask)
+        try:
+            vg.save({"w": vg.zeros((2,))}, tmp_path / f"{mask}")
+        finally:
+            os.umask(before)
+        assert (tmp_path / f"{mask}").stat().st_mode & 0o777 == mode
+    assert len(list(tmp_path.iterdir())) == 3  # nothing was left beside them

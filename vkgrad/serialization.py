@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -57,28 +57,34 @@ def save(state: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mappi
         raise DataError(f"save: metadata maps texts to texts, not {dict(metadata or {})!r}")
     content = _file({name: _saved(name, value) for name, value in state.items()}, metadata)
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent or None, prefix=f".{target.name}.")
+    # Not by `tempfile`, whose files nobody but their owner may read: others may have what the umask lets them.
+    temporary = target.with_name(f".{target.name}.{token_hex(6)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
         os.replace(temporary, target)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """Read a safetensors file, also one that PyTorch wrote, as named tensors of the types that they were saved in.
 
-    64-bit integers, such as PyTorch's counter of batches, become int32 or uint32 on a device that has none.
+    The tensors come in the order of the file, which is that of the state for what `save` wrote. 64-bit integers, such as
+    PyTorch's counter of batches, become int32 or uint32 on a device that has none.
 
     Raises:
         DataNotFoundError: there is no such file.
         DataError: the file is damaged, or a tensor is of a type or has an integer that vkgrad cannot hold.
     """
     with _reading(path):
-        entries = safetensors.deserialize(Path(path).read_bytes())
-    return {name: _loaded(f"{path}: {name}", entry) for name, entry in entries}
+        content = Path(path).read_bytes()
+        entries = dict(safetensors.deserialize(content))  # in no order
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    header.pop("__metadata__", None)
+    order = sorted(header, key=lambda name: header[name]["data_offsets"])
+    return {name: _loaded(f"{path}: {name}", entries[name]) for name in order}
 
 
 def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -123,11 +129,11 @@ def _saved(name: str, value: Any) -> tuple[DType, Array]:
 
 def _file(state: Mapping[str, tuple[DType, Array]], metadata: Mapping[str, str] | None) -> bytes:
     """The bytes of a safetensors file: the length of a header, the header, the data. Wide elements come first, so that
-    every tensor begins at a multiple of its element's size."""
+    every tensor begins at a multiple of its element's size, else the order is the state's."""
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
     parts: list[bytes] = []
     at = 0
-    for name, (dtype, array) in sorted(state.items(), key=lambda item: (-item[1][1].itemsize, item[0])):
+    for name, (dtype, array) in sorted(state.items(), key=lambda item: -item[1][1].itemsize):
         parts.append(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         place = [at, at + len(parts[-1])]
         header[name] = {"dtype": WRITTEN_AS[dtype.name], "shape": list(array.shape), "data_offsets": place}
