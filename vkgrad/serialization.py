@@ -71,8 +71,8 @@ def save(state: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mappi
 def load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """Read a safetensors file, also one that PyTorch wrote, as named tensors of the types that they were saved in.
 
-    The tensors come in the order of the file, which is that of the state for what `save` wrote. 64-bit integers, such as
-    PyTorch's counter of batches, become int32 or uint32 on a device that has none.
+    The tensors come in the order of the file, which `save` takes from the state. 64-bit integers, such as PyTorch's
+    counter of batches, become int32 or uint32 on a device that has none.
 
     Raises:
         DataNotFoundError: there is no such file.
