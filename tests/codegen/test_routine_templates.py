@@ -25,6 +25,8 @@ from vkgrad.ir.op import OPS, Family
 from vkgrad.ops.fourier import LONGEST_BYTES
 from vkgrad.ops.sorting import _block
 from vkgrad.runtime._native import Device
+from vkgrad.schedule.plan import build_plan
+from vkgrad.schedule.split import Width
 
 pytestmark = [pytest.mark.device, pytest.mark.swiftshader]
 
@@ -175,6 +177,21 @@ def merges() -> Iterator[Case]:
         yield Case("sort_merge", [np.ascontiguousarray(array), order], {"run": 1024, "descending": True})
 
 
+def digit_counts() -> Iterator[Case]:
+    for dtype, n, down in (("f4", 300, False), ("i4", 300, True), ("u4", 2049, False)):
+        x = whole(2, n, low=0 if dtype == "u4" else -4, dtype=dtype)
+        yield Case("digit_counts", [x], {"shift": 0 if dtype == "u4" else 24, "first": True, "descending": down})
+    yield Case("digit_counts", [with_nan(random(2, 2048))], {"shift": 24, "first": True, "descending": True})
+    pairs = np.random.default_rng(5).integers(0, 1 << 32, (2, 2, 3000)).astype("u4")
+    yield Case("digit_counts", [pairs], {"shift": 16, "first": False, "descending": False})
+
+
+def digit_moves() -> Iterator[Case]:
+    for number, case in enumerate(digit_counts()):
+        before = np.cumsum(OPS["digit_counts"].numpy(*case.arrays, **case.attributes), -2, dtype="i4")
+        yield Case("digit_move", [*case.arrays, before], case.attributes | {"last": number % 2 == 0})
+
+
 def searches() -> Iterator[Case]:
     for dtype in TYPES:
         low = 0 if dtype == "u4" else -4
@@ -242,7 +259,7 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
     "linear_scan_totals": linear_scan_totals, "linear_scan_from": linear_scans_from,
     "argsort": sorts, "sort_blocks": blocks, "sort_merge": merges,
     "searchsorted": searches, "inverse": inverses, "scatter": scatters, "segments": segments,
-    "dft": transforms, "dft_stage": stages_of_transforms,
+    "digit_counts": digit_counts, "digit_move": digit_moves, "dft": transforms, "dft_stage": stages_of_transforms,
 }  # fmt: skip
 
 
@@ -278,6 +295,37 @@ def test_a_template_is_its_meaning(device: Device, op: Any, limits: Limits) -> N
             np.testing.assert_allclose(found, wanted, rtol=0, atol=off, err_msg=what)
         else:
             np.testing.assert_array_equal(found, wanted, err_msg=what)
+
+
+GPU = Width(1 << 16, 256, 16, 132)
+LONG: dict[str, tuple[list[np.ndarray], dict[str, Any], int]] = {
+    "sort": ([with_nan(whole(1, 20_000, high=900))], {"descending": True}, 16),
+    "sort of bytes": ([whole(2, 17_000, low=-128, high=128, dtype="i1")], {"descending": False}, 4),
+    "sort of masks": ([whole(1, 17_000, low=0, high=2, dtype="?")], {"descending": True}, 4),
+    "scan": ([whole(2, 20_000, 1)], {"join": "sum", "reverse": True}, 2),
+    "scan of columns": ([whole(300, 40)], {"join": "max", "reverse": False}, 2),
+    "linear_scan": ([ones(9000, 1, dtype="f4"), whole(9000, 1)], {"reverse": False}, 2),
+    "scatter": ([whole(9000, 1), whole(9000, low=-1, high=700, dtype="i4")],
+                {"extent": 600, "join": "sum", "chunk": 0}, 2),
+    "dft": ([whole(1, 4096, 2)], {"inverse": False, "real": False}, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_the_steps_that_a_gpu_takes(device: Device, name: str) -> None:
+    arrays, attributes, most = LONG[name]
+    if not all(_is_offered(array.dtype, device) for array in arrays):
+        pytest.skip("the device does not store this type")
+    values: dict[Node, np.ndarray] = {}
+    op = "argsort" if name.startswith("sort") else name.partition(" ")[0]
+    target = b.build(op, *(variable(array, values) for array in arrays), **attributes)
+    leaves = list(target.inputs)
+    plan = build_plan([target], leaves, max_buffers=8, width=GPU)
+    assert 1 < len(plan.kernels) <= most
+    (found,) = run_plan(device, plan, [values[leaf] for leaf in leaves], limits_of(device, GPU_LIKE))
+    (wanted,) = evaluate([target], values)
+    off = 4 * np.finfo("f4").eps * np.abs(wanted).max() if op == "dft" else 0
+    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=0, atol=off)
 
 
 def test_what_all_devices_have_is_enough() -> None:

@@ -1,7 +1,8 @@
 """Sorting along the last axis, as positions: `argsort`, looking a value up in what is sorted, and undoing an order.
 
 Sorted values are a gather by these positions, so a sort's gradient is a gather's. A long axis is sorted in blocks,
-which are then merged pair by pair, each merge one dispatch in which every invocation finds its own part of the result.
+which are then merged pair by pair, each merge one dispatch in which every invocation finds its own part of the result;
+a longer one by digits (see `vkgrad.ops.radix`), except on software drivers.
 Equal elements keep their order, NaN comes last in both directions. Nothing depends on which invocation runs first.
 """
 
@@ -19,6 +20,7 @@ from vkgrad.ir.dtypes import DType, int32
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, DeviceLimits, Geometry, Shape
 from vkgrad.ops.families import integral, routine
+from vkgrad.ops.radix import sorted_by_digits
 from vkgrad.ops.samples import Case, case, edges, inf, integers, nan, uniform
 
 # A block is sorted by one invocation on a software driver, by a workgroup in shared memory elsewhere: every device has
@@ -26,6 +28,7 @@ from vkgrad.ops.samples import Case, case, edges, inf, integers, nan, uniform
 SOFTWARE_BLOCK, BLOCK_BYTES = 32, 16384
 FEW = 16  # up to so many elements, one invocation sorts a row alone on every device
 SORTING = 256  # lanes of a block: with several pairs each they wait less for each other
+LONG = 1 << 14  # elements from which on types of at most 32 bits are sorted by digits
 MERGED, LANES = 8, 128  # elements that an invocation merges (a software driver's does a block), and how many together
 
 
@@ -137,6 +140,8 @@ def _sort_passes(node: Node, width: Any) -> Node:
     n, size = x.shape[-1], SOFTWARE_BLOCK if width.lanes == 1 else _block(x.dtype)
     if n <= size:
         return node
+    if n >= LONG and width.lanes > 1 and x.dtype.size_bytes <= 4:
+        return sorted_by_digits(x, descending)
     order = b.build("sort_blocks", x, size=size, descending=descending)
     while size < n:
         order = b.build("sort_merge", x, order, run=size, descending=descending)
