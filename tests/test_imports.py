@@ -12,7 +12,7 @@ import vkgrad
 
 # From the bottom up. A module may import from its own group or from one above its line here, never below.
 LAYERS = (
-    ("errors", "config", "counters", "notice", "sizes", "showing"),
+    ("errors", "config", "counters", "notice", "sizes", "showing", "spelling", "elsewhere", "checked"),
     ("ir",),
     ("ops",),
     ("autodiff", "batching"),
@@ -27,7 +27,7 @@ LAYERS = (
         "tracing", "arguments", "holding", "step", "jit", "execution", "testing",
         "placement", "draws", "array_api", "einops_backend", "distributions", "inference",
     ),
-    ("nn", "optim", "data", "metrics", "serialization", "resuming", "epochs", "fitting"),
+    ("nn", "optim", "data", "metrics", "serialization", "resuming", "epochs", "fitting", "anomalies"),
     ("sklearn", "viz", "profile", "reporting", "bench", "cli", "onnx", "__init__", "__main__"),
 )  # fmt: skip
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}

@@ -290,7 +290,7 @@ def test_arrays_of_any_layout_and_byte_order_that_change_after_the_call() -> Non
         results.append(double(x))
         x += 1
     assert [r.tolist() for r in results] == [[2 + 2 * i, 4 + 2 * i] for i in range(2 * RING)]
-    with pytest.raises(DTypeError, match=r"complex.*astype"):
+    with pytest.raises(DTypeError, match="complex"):
         double(np.array([1, 2], "c8"))
 
 

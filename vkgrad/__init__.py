@@ -15,6 +15,7 @@ from vkgrad.checkpointing import checkpoint
 from vkgrad.counters import counting, stats
 from vkgrad.custom_kernels import Geometry, custom_kernel
 from vkgrad.custom_rules import custom_vjp, stop_gradient
+from vkgrad.elsewhere import FUNCTIONS
 from vkgrad.execution import default_device, devices, flush, host_policy, host_rules, plan, set_device, synchronize
 from vkgrad.functional import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
 from vkgrad.functions.activations import *
@@ -60,12 +61,14 @@ from vkgrad.mapping import vmap
 from vkgrad.precision import autocast
 from vkgrad.profile import profile
 from vkgrad.random import manual_seed
+from vkgrad.spelling import unknown
 from vkgrad.tensor import Tensor, asarray, eval, from_dlpack, tensor
 
 bool = bool_  # the array API standard's name
 
 if TYPE_CHECKING:
-    from vkgrad import data, distributions, fft, inference, linalg, metrics, onnx, sklearn, testing, viz
+    from vkgrad import data, distributions, errors, fft, inference, linalg, metrics, onnx, sklearn, testing, viz
+    from vkgrad.anomalies import detect_anomaly
     from vkgrad.fitting import EarlyStopping, TensorBoard, fit
     from vkgrad.reporting import report
     from vkgrad.resuming import load_checkpoint, save_checkpoint
@@ -75,7 +78,9 @@ else:
     # What many programs do without, and where it is: imported at its first use.
     _LATER = {
         "data": "data",
+        "detect_anomaly": "anomalies",
         "distributions": "distributions",
+        "errors": "errors",
         "fft": "fft",
         "inference": "inference",
         "linalg": "linalg",
@@ -104,7 +109,7 @@ else:
 
             return version("vkgrad")
         if name not in _LATER:
-            raise AttributeError(f"module 'vkgrad' has no attribute {name!r}")
+            raise unknown("vkgrad", name, __dir__, FUNCTIONS)
         from importlib import import_module
 
         module = import_module(f"vkgrad.{_LATER[name]}")

@@ -107,7 +107,7 @@ def dtype_in(value: Any) -> DType:
     try:
         return dtype_of(value.dtype)
     except DTypeError as error:
-        raise DTypeError(f"jit: {error}; convert the argument first, for example array.astype(np.int32)") from None
+        raise DTypeError(f"jit: {error}") from None
 
 
 def host_data(value: Any) -> np.ndarray | None:

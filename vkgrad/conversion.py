@@ -33,6 +33,16 @@ def first_of(data: Any) -> Any:
     return data
 
 
+def _unequal(data: Any) -> list[int]:
+    """The lengths of nested lists where they first differ, level by level."""
+    level = [data]
+    while level and all(isinstance(part, list | tuple | np.ndarray) for part in level):
+        if len(lengths := dict.fromkeys(len(part) for part in level)) > 1:
+            return list(lengths)
+        level = [part for parts in level for part in parts]
+    return sorted({len(part) if hasattr(part, "__len__") else 1 for part in level}, reverse=True)
+
+
 def from_dlpack(data: Any) -> np.ndarray:
     """The elements of another framework's array, where they are. Raises `DTypeError` for a type that NumPy lacks."""
     try:
@@ -52,8 +62,9 @@ def as_array(data: Any, dtype: Any = None) -> tuple[np.ndarray, DType | None]:
     first = first_of(data)
     try:
         array = np.asarray(data)
-    except ValueError as error:
-        raise ShapeError(f"tensor: the lists have unequal lengths ({error})") from None
+    except ValueError:
+        lengths = " and ".join(map(str, _unequal(data)))
+        raise ShapeError(f"tensor: the lists have unequal lengths, {lengths}; pad them to one length") from None
     if isinstance(first, np.ndarray | np.generic) or array.dtype.kind not in "biuf":
         return array, None
     whole = array.dtype.kind in "iu" and array.size
@@ -66,9 +77,4 @@ def as_array(data: Any, dtype: Any = None) -> tuple[np.ndarray, DType | None]:
 
 def upload(array: np.ndarray, dtype: Any = None, copy: bool = True) -> Node:
     """A new leaf with the elements of `array`, converted to `dtype` where one is named."""
-    try:
-        return engine.put(array, dtype_of(array.dtype if dtype is None else dtype), copy)
-    except DTypeError as error:
-        if str(error) == NO_COMPLEX:
-            raise
-        raise DTypeError(f"{error}; name the type to convert to, for example dtype=vg.int32 or array.astype") from None
+    return engine.put(array, dtype_of(array.dtype if dtype is None else dtype), copy)

@@ -26,7 +26,7 @@ import numpy as np
 from vkgrad.codegen import cache
 from vkgrad.config import config
 from vkgrad.counters import add, count, count_host
-from vkgrad.errors import NoDeviceError, UnsupportedError, VkgradError
+from vkgrad.errors import NoDeviceError, NoValueError, UnsupportedError, VkgradError
 from vkgrad.ir import build
 from vkgrad.ir import node as node_module
 from vkgrad.ir.dtypes import DType
@@ -110,6 +110,7 @@ def tracing() -> Trace | None:
 
 
 _devices: dict[str, Device] = {}
+_places: WeakMap[Node, Device] = WeakMap()  # where what is pending will be computed, once there are several devices
 _plans: OrderedDict[tuple, tuple[Plan, Any]] = OrderedDict()
 _in_flight: dict[int, Recording] = {}  # each once, by id, those submitted last at the end
 _flushed_at = 0  # how many nodes there were when nothing was pending last
@@ -181,7 +182,7 @@ def _open(choice: str) -> Device:
         wanted = [d for d in found if str(d["index"]) == choice or choice.lower() in d["name"].lower()]
         if not wanted:
             have = "; ".join(f"{d['index']}: {d['name']}" for d in found) or "none"
-            raise NoDeviceError(f"no Vulkan device {choice!r}. Vulkan devices here: {have}. There is always 'cpu'")
+            raise NoDeviceError(f"no Vulkan device {choice!r}; there are {have}, and always 'cpu'")
         opened = VulkanDevice(wanted[0]["index"])
     cache.prewarm()
     for other in _devices.values():  # the same device under another name is one device
@@ -244,6 +245,8 @@ def register(handle: Handle) -> None:
     if node.op is not LEAF:
         changes += 1  # it may hold on to what a recorded step is about to overwrite
     if id(node) not in values.entries:
+        if len(_devices) > 1:
+            _refuse_meeting(node)
         if (unready := getattr(_aside, "handles", None)) is not None:
             unready.append(ref(handle))
             return
@@ -356,8 +359,24 @@ def device_of(nodes: Iterable[Node]) -> Device:
         return device_of(nodes)
     if len(found) > 1:
         names = " and ".join(str(d.name) for d in found.values())
-        raise VkgradError(f"tensors on different devices meet in one expression: {names}; make them on one device")
+        raise VkgradError(
+            f"tensors on different devices meet in one expression: {names}; make them on one, or write "
+            "x.to_device(device)"
+        )
     return next(iter(found.values()), None) or device()
+
+
+def _refuse_meeting(node: Node) -> None:
+    """Tensors of two devices are refused where the operation is written, not when its value is asked for."""
+    found: dict[int, Device] = {}
+    for part in walk(node.inputs, stop=lambda part: has_value(part) or part in _places):
+        own = values[part].device if has_value(part) else _places.get(part)
+        if own is not None:
+            found[id(own)] = own
+    if len(found) > 1:
+        found = {0: device_of([node])}  # which raises, unless it finds a value that can be computed anew
+    if found:
+        _places[node] = next(iter(found.values()))
 
 
 def _forgotten(nodes: Sequence[Node]) -> bool:
@@ -434,11 +453,7 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node], on_host: Se
     times.append(perf_counter())
     lost = [node for node in leaves if node not in values]
     if lost:
-        raise VkgradError(
-            f"this value depends on {lost[0]}, which has no value: it is an argument of a function that vg.jit is "
-            "recording or vg.vmap is mapping (read values after the call, or use where() instead of if), or it was "
-            "updated in place since"
-        )
+        raise NoValueError(_why_lost())
     memory: dict[int, Memory] = {}
     made: dict[int, Value] = {}
     results: dict[Node, Value] = {}
@@ -482,6 +497,20 @@ def _run(targets: Sequence[Node], own: Device, read: Sequence[Node], on_host: Se
     for position, value in enumerate(fetched):
         value.landed = (recording, position)
     _flushed_at = node_module.serial_now()
+
+
+def _why_lost() -> str:
+    """Why there is a leaf without a value, in words of what the user did."""
+    if tracing() is not None or getattr(_aside, "handles", None) is not None:
+        transform = "vg.jit is recording" if tracing() is not None else "vg.vmap is mapping"
+        return (
+            f"there is no value yet while {transform} the function; read it after the call, write vg.where instead of "
+            "if, and pass what a loop counts to as a Python number"
+        )
+    return (
+        "there is no value: the tensor was made inside a function under vg.jit or vg.vmap that did not return it, or a "
+        "recorded step has updated it since; return it from the function"
+    )
 
 
 def _know(results: dict[Node, Value]) -> None:

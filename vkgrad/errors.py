@@ -7,9 +7,27 @@ imports it by name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class VkgradError(Exception):
-    """Base of every exception that vkgrad raises on purpose."""
+    """Base of every exception that vkgrad raises on purpose.
+
+    `place` names the module of a model in which it was raised, `Sequential.2 (Linear)`. The text begins with it, in
+    place of the name of the function that the module called.
+    """
+
+    place: str = ""
+    raised_in: int | None = None  # the id of that module, which lives as long as the traceback
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if not self.place:
+            return text
+        call, colon, rest = text.partition(": ")
+        kind = self.place.rpartition("(")[2].strip(")")
+        repeats = colon and kind.lower().startswith(call.replace("_", "").lower())
+        return f"{self.place}: {rest if repeats else text}"
 
 
 class ConfigError(VkgradError, ValueError):
@@ -22,6 +40,36 @@ class ShapeError(VkgradError, ValueError):
 
 class OptionError(VkgradError, ValueError):
     """An argument that is no array and outside of what a function takes: a rate, a probability, the name of a mode."""
+
+
+class UnknownNameError(VkgradError, AttributeError):
+    """An attribute that is not there; the text says which was meant.
+
+    `suggest` finds that once the text is read: programs ask with `hasattr` for much that is not there.
+    """
+
+    def __init__(self, text: str, suggest: Callable[[], str] | None = None) -> None:
+        super().__init__(text)
+        self.suggest = suggest
+
+    def __str__(self) -> str:
+        suggestion = self.suggest() if self.suggest is not None else ""
+        return f"{self.args[0]}; {suggestion}" if suggestion else self.args[0]
+
+    def __reduce__(self) -> tuple:
+        return UnknownNameError, (str(self),)
+
+
+class ArgumentError(VkgradError, TypeError):
+    """An argument that is none of what a call takes: a list of layers for layers, text for a number."""
+
+
+class NoValueError(VkgradError, RuntimeError):
+    """A value was asked for where there is none: inside a function that is being recorded or mapped, or after it."""
+
+
+class NonFiniteError(VkgradError, ArithmeticError):
+    """A value that is infinite or not a number, where training cannot go on."""
 
 
 class DTypeError(VkgradError, TypeError):

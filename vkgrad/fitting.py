@@ -10,13 +10,15 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from vkgrad.checked import Checked
 from vkgrad.epochs import Bar, History, Record
-from vkgrad.errors import DataError, OptionError, UnsupportedError
+from vkgrad.errors import DataError, NonFiniteError, OptionError, UnsupportedError
 from vkgrad.functional import value_and_grad
 from vkgrad.history import no_grad
 from vkgrad.jit import jit as recorded
@@ -25,6 +27,7 @@ from vkgrad.nn.module import Module
 from vkgrad.optim.optimizer import Optimizer
 from vkgrad.optim.schedules import Schedule
 from vkgrad.resuming import load_checkpoint, save_checkpoint
+from vkgrad.spelling import meant
 from vkgrad.tensor import Tensor
 from vkgrad.tree import leaves
 
@@ -71,6 +74,7 @@ def fit(
     Raises:
         OptionError: an argument is none of these, or there is nothing to do.
         DataError: a batch is no pair.
+        NonFiniteError: an epoch's loss is infinite or not a number.
 
     Example:
         >>> import numpy as np, vkgrad as vg
@@ -126,6 +130,7 @@ def fit(
             if validation is not None:
                 means |= _evaluated(model, evaluate, validation)
             record |= {name: mean.compute() for name, mean in means.items()}
+            _refuse_strange(record, optimizer)
             record["seconds"] = time.perf_counter() - began
             bar.finish(record)
             if schedule is not None:
@@ -198,6 +203,15 @@ def _restored(checkpoint: Any, parts: Mapping[str, Any]) -> tuple[History, bool]
     return History(json.loads(numbers["history"])), numbers["stopped"]
 
 
+def _refuse_strange(record: Record, optimizer: Optimizer) -> None:
+    """Training does not go on, and no checkpoint is written, once the loss is no number."""
+    if not isfinite(record["loss"]):
+        raise NonFiniteError(
+            f"fit: the loss of epoch {record['epoch']} is {record['loss']}, at lr={optimizer.lr:g}; lower the learning "
+            "rate or clip gradients, and vg.detect_anomaly() around fit says which layer it comes from"
+        )
+
+
 def _evaluated(model: Module, evaluate: Callable[..., dict[str, Tensor]], batches: Any) -> dict[str, Mean]:
     model.eval()
     means: dict[str, Mean] = {}
@@ -208,7 +222,7 @@ def _evaluated(model: Module, evaluate: Callable[..., dict[str, Tensor]], batche
     return means
 
 
-class EarlyStopping:
+class EarlyStopping(Checked):
     """A listener that stops `fit` once a number has not got better for `patience` epochs.
 
     Args:
@@ -249,7 +263,10 @@ class EarlyStopping:
 
     def __call__(self, record: Record, model: Module) -> bool:
         if self.monitor not in record:
-            raise OptionError(f"EarlyStopping: no {self.monitor!r} in the records, which have {', '.join(record)}")
+            mended = meant(self.monitor, record) or "validation= of fit adds validation_loss"
+            raise OptionError(
+                f"EarlyStopping: no {self.monitor!r} in the records, which have {', '.join(record)}; {mended}"
+            )
         value = record[self.monitor]
         gain = 0.0 if self.best is None else (self.best - value if self.mode == "min" else value - self.best)
         if self.best is None or gain > self.min_delta:  # NaN is never better
@@ -289,12 +306,17 @@ class TensorBoard:
         except ImportError as error:
             raise UnsupportedError("TensorBoard needs tensorboardX: run `pip install vkgrad[tensorboard]`") from error
         self._writer = SummaryWriter(str(Path(folder)))
+        self._is_closed = False
 
     def __call__(self, record: Record, model: Module) -> None:
+        if self._is_closed:
+            raise OptionError("TensorBoard: it was closed before this epoch; make another, vg.TensorBoard(folder)")
         for name, value in record.items():
             if name != "epoch":
                 self._writer.add_scalar(name, value, int(record["epoch"]))
         self._writer.flush()
 
     def close(self) -> None:
+        """Write what is left. It hears of no more epochs then."""
         self._writer.close()
+        self._is_closed = True

@@ -60,7 +60,9 @@ def _trace(
     positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for position in positions:
         if not -len(args) <= position < len(args):
-            raise DifferentiationError(f"{name}: argnums {position} names none of {len(args)} positional arguments")
+            raise DifferentiationError(
+                f"{name}: argnums {position} names none of {len(args)} positional arguments; the first is 0"
+            )
     positions = tuple(position % len(args) for position in positions)
     inputs: list[Node] = []
     sources: list[Tensor] = []
@@ -102,7 +104,10 @@ def _differentiable(name: str, where: str, value: Any) -> Tensor:
         raise DifferentiationError(f"{name}: {where} is a {type(value).__name__}; only float tensors have gradients")
     tensor = lift(value)
     if tensor.dtype.kind != "f":
-        raise DifferentiationError(f"{name}: {where} is of type {tensor.dtype.name}; only float tensors have gradients")
+        raise DifferentiationError(
+            f"{name}: {where} is of type {tensor.dtype.name}; only float tensors have gradients, .astype(vg.float32) "
+            "makes one"
+        )
     return tensor
 
 
@@ -188,17 +193,31 @@ def _value_and_grad(name: str, f: Function, argnums: int | Sequence[int], has_au
         trace = _trace(name, f, args, kwargs, argnums, has_aux)
         value = trace.output
         if not isinstance(value, Tensor) or value.shape != () or value.dtype.kind != "f":
-            got = f"{value.dtype.name}{list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
-            raise DifferentiationError(
-                f"{name}: the function must return one float, it returned {got}; sum it, or use vg.jacobian"
-            )
+            raise DifferentiationError(f"{name}: the function must return one float, it returned {_other(value)}")
         gradients = _pull(trace, [value.node], [b.constant(1, value.dtype)])
         result = ((value, trace.aux) if has_aux else value, trace.form.unflatten(_tensors(gradients)))
+        for watch in history.on_gradients:
+            watch(name, result[1])
         # Whatever the gradients depend on the value does, unless somebody wrote a derivative of his own.
         return trace.outside([value.node, *gradients] if autodiff.custom_rules else [value.node], result)
 
     update_wrapper(differentiated, f)
     return differentiated
+
+
+def _other(value: Any) -> str:
+    """What a function returned that is no float, and what to return instead."""
+    if value is None:
+        return "None; end it with return loss"
+    if isinstance(value, tuple):
+        return "a tuple; pass has_aux=True where it returns (loss, others)"
+    if not isinstance(value, Tensor):
+        return (
+            f"a {type(value).__name__}, which knows no history; return the tensor, without float(), .item() or .numpy()"
+        )
+    if value.dtype.kind != "f":
+        return f"{value.dtype.name}{list(value.shape)}; integers have no derivative, convert with .astype(vg.float32)"
+    return f"{value.dtype.name}{list(value.shape)}; sum it, or use vg.jacobian"
 
 
 # ---- products with the Jacobian
@@ -269,12 +288,14 @@ def _directions(name: str, what: str, value: Any, form: tree.Structure, like: Se
     """The leaves of cotangents or tangents, checked against what they belong to."""
     found, nesting = tree.flatten(value)
     if nesting != form:
-        raise DifferentiationError(f"{name}: the nesting of the {what} is not that of what they belong to")
+        raise DifferentiationError(f"{name}: the {what} are nested as {nesting}, what they belong to as {form}")
     nodes = []
     for leaf, node in zip(found, like, strict=True):
         direction = _differentiable(name, what, leaf)
         if direction.shape != node.shape:
-            raise ShapeError(f"{name}: one of the {what} has shape {direction.shape}, it belongs to {node.shape}")
+            raise ShapeError(
+                f"{name}: one of the {what} has shape {direction.shape}, it must be {node.shape}, as what it belongs to"
+            )
         nodes.append(b.cast(direction.node, node.dtype))
     return nodes
 

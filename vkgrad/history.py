@@ -17,6 +17,9 @@ from vkgrad.autodiff import sources
 from vkgrad.ir.node import Node
 from vkgrad.ir.weak import WeakMap
 
+# Called with the name of what computed gradients, and these in their nesting, when they are handed out.
+on_gradients: list[Callable[[str, Any], None]] = []
+
 _recording: ContextVar[bool] = ContextVar("vkgrad_recording", default=True)
 
 # The nodes that stand for tensors with requires_grad. A tensor may have several: a pending one and, after a flush, a
@@ -90,6 +93,11 @@ def traced(nodes: Iterable[Node]) -> Iterator[None]:
 def is_transforming() -> bool:
     """Whether a transform is running, which must see every operation."""
     return bool(_traced)
+
+
+def must_run() -> bool:
+    """Whether functions under `vg.jit` must be called themselves: a transform or watcher must see what they do."""
+    return bool(_traced) or bool(on_gradients)
 
 
 def is_needed(outputs: Iterable[Node], stop: Callable[[Node], bool]) -> bool:

@@ -81,7 +81,10 @@ def parse(index: Any, shape: Shape) -> tuple[Region, Lookup | None]:
             seen.append(count)
         elif _is_integer(entry):
             if not -extent <= entry < extent:
-                raise ShapeError(f"index {int(entry)} is out of range for axis {axis} of shape {shape}")
+                raise ShapeError(
+                    f"index {int(entry)} is out of range for axis {axis} of shape {shape}"
+                    + (f", {-extent} to {extent - 1}" if extent else "")
+                )
             box = (int(entry) % extent, 1, 1)
             integers.append(place)
         else:
@@ -112,7 +115,8 @@ def _read(entry: Any) -> Any:
         return bool(entry)
     if is_array or entry is None or entry is Ellipsis or isinstance(entry, slice) or _is_integer(entry):
         return entry
-    raise DTypeError(f"indices are integers, slices, '...', None or integer arrays, not {type(entry).__name__}")
+    shown = f"the float {entry}; // gives a whole quotient" if isinstance(entry, float) else type(entry).__name__
+    raise DTypeError(f"indices are integers, slices, '...', None or integer arrays, not {shown}")
 
 
 def _axes_of(entry: Any) -> int:
@@ -130,7 +134,7 @@ def _expanded(index: Any, shape: Shape) -> list[Any]:
     if len(dots) > 1:
         raise ShapeError("an index can have only one '...'")
     if named > len(shape):
-        raise ShapeError(f"{named} indices are too many for shape {shape}")
+        raise ShapeError(f"{named} indices are too many for shape {shape}, which has {len(shape)} axes")
     at = dots[0] if dots else len(entries)
     # NumPy: '...' stands between two arrays even where it stands for no axis.
     rest: list[Any] = [slice(None)] * (len(shape) - named)
@@ -141,12 +145,23 @@ def _expanded(index: Any, shape: Shape) -> list[Any]:
         count = _axes_of(entry)
         if isinstance(entry, np.ndarray | Tensor) and is_mask(entry):
             if entry.shape != shape[axis : axis + count]:
-                raise ShapeError(f"a mask of shape {entry.shape} does not cover axes {axis} on of shape {shape}")
+                raise ShapeError(
+                    f"a mask of shape {entry.shape} does not cover axes {axis} on of shape {shape}"
+                    + _elsewhere(entry.shape, shape)
+                )
             expanded.extend(nonzero(entry) if isinstance(entry, Tensor) else np.nonzero(entry))
         else:
             expanded.append(entry)
         axis += count
     return expanded
+
+
+def _elsewhere(mask: Shape, shape: Shape) -> str:
+    """Where a mask would fit, if behind other axes."""
+    for first in range(1, len(shape) - len(mask) + 1):
+        if shape[first : first + len(mask)] == mask:
+            return f"; x[{':, ' * first}mask] covers those that it fits"
+    return ""
 
 
 def _lookup(arrays: Sequence[tuple[int, int, Any]], integers: Sequence[int], shape: Shape) -> Lookup:

@@ -17,6 +17,7 @@ import numpy as np
 from vkgrad import engine, history
 from vkgrad.arguments import at_home, is_foreign
 from vkgrad.config import config
+from vkgrad.errors import ArgumentError
 from vkgrad.step import MISSED, Step
 from vkgrad.tensor import Tensor
 
@@ -49,6 +50,8 @@ class Jitted:
     """A recorded function. Call it like the function itself."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise ArgumentError(f"jit: takes a function, not a {type(function).__name__}; write vg.jit(f)(x)")
         self.function = function
         self.steps: dict[tuple, list[Step]] = {}  # several where what the function branched on has changed
         self.reasons: list[str] = []
@@ -59,7 +62,7 @@ class Jitted:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         latest, switches = self.latest, config.state()
         unchanged = switches[0] is self.switches[0] and switches[1] is self.switches[1]
-        if latest is not None and not named and unchanged and not history.is_transforming():
+        if latest is not None and not named and unchanged and not history.must_run():
             with engine.lock:
                 if engine.trace is None:
                     result = latest.again(arguments)
@@ -70,7 +73,7 @@ class Jitted:
         inputs: list[Any] = []
         key = _structure((arguments, named) if named else arguments, inputs)
         key = (key, *[getattr(config, name) for name in SWITCHES])
-        if engine.tracing() is not None or history.is_transforming() or history.must_keep(inputs):
+        if engine.tracing() is not None or history.must_run() or history.must_keep(inputs):
             return self.function(*arguments, **named)
         with engine.lock:
             if engine.pending:

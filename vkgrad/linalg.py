@@ -88,7 +88,8 @@ def _matrices(name: str, x: Operand, square: bool = False) -> Tensor:
     if found.ndim < 2:
         raise ShapeError(f"linalg.{name}: takes matrices (..., M, N), got shape {found.shape}")
     if square and found.shape[-1] != found.shape[-2]:
-        raise ShapeError(f"linalg.{name}: takes square matrices (..., N, N), got shape {found.shape}")
+        others = "; vg.linalg.lstsq solves others" if name in ("inv", "solve") else ""
+        raise ShapeError(f"linalg.{name}: takes square matrices (..., N, N), got shape {found.shape}{others}")
     return found
 
 

@@ -154,5 +154,8 @@ def _common(extents: dict[str, int]) -> int:
     if not extents:
         raise ShapeError("vmap: no argument is mapped; give one an axis in in_axes, or say axis_size")
     if len(set(extents.values())) > 1:
-        raise ShapeError(f"vmap: the mapped extents differ: {', '.join(f'{k} has {v}' for k, v in extents.items())}")
+        raise ShapeError(
+            f"vmap: the mapped extents differ: {', '.join(f'{k} has {v}' for k, v in extents.items())}; "
+            "in_axes says which axis each is mapped over, None that all calls share it"
+        )
     return next(iter(extents.values()))

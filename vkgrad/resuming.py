@@ -20,6 +20,7 @@ from vkgrad.errors import DataError, ShapeError
 from vkgrad.nn.module import Module
 from vkgrad.optim.optimizer import Optimizer
 from vkgrad.serialization import load, load_metadata, save
+from vkgrad.spelling import listed
 from vkgrad.tensor import Tensor, asarray
 
 FORMAT = "vkgrad checkpoint 1"
@@ -131,11 +132,14 @@ def _all_tensors(module: Module) -> Iterator[tuple[str, Tensor]]:
 
 def _check(place: str, own: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
     if set(own) != set(saved):
-        different = ", ".join(sorted(set(own) ^ set(saved)))
-        raise DataError(f"{place} and what was saved differ in {different}; make it as it was made before saving")
+        different = listed(sorted(set(own) ^ set(saved)))
+        raise DataError(f"{place} and what was saved differ in {different}; make it as it was before saving")
     for name, value in own.items():
         if isinstance(value, Tensor) and value.shape != saved[name].shape:
-            raise ShapeError(f"{place}: {name} has shape {value.shape}, the checkpoint has {saved[name].shape}")
+            raise ShapeError(
+                f"{place}: {name} has shape {value.shape}, the checkpoint has {saved[name].shape}; make it as it was "
+                "before saving"
+            )
 
 
 def _bring(value: Any, state: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import safetensors
 
 from vkgrad import engine
-from vkgrad.errors import DataError, DataNotFoundError, DTypeError
+from vkgrad.errors import ArgumentError, DataError, DataNotFoundError, DTypeError
 from vkgrad.ir.dtypes import DTYPES, DType, dtype_of, int32, uint32
 from vkgrad.ops.narrow import encoded, handed_out
 from vkgrad.tensor import Tensor, tensor
@@ -30,6 +30,7 @@ NAMES = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
     "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
 }  # fmt: skip
+PICKLED = (b"PK\x03\x04", b"\x80")  # how files begin that torch.save or pickle wrote
 WRITTEN_AS = {name: written for written, name in NAMES.items()}
 
 
@@ -53,10 +54,22 @@ def save(state: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mappi
         >>> vg.load(path)["w"].tolist()
         [1.0, 2.0]
     """
+    if not isinstance(state, Mapping):
+        kind = type(state).__name__
+        if isinstance(state, str | os.PathLike):
+            raise ArgumentError(f"save: the tensors come first and the path second, got a {kind} first")
+        instead = (
+            "write vg.save(x.state_dict(), path)" if hasattr(state, "state_dict") else "give each a name: {'x': x}"
+        )
+        raise ArgumentError(f"save: takes tensors by name, not a {kind}; {instead}")
     if not all(isinstance(text, str) for item in (metadata or {}).items() for text in item):
         raise DataError(f"save: metadata maps texts to texts, not {dict(metadata or {})!r}")
     content = _file({name: _saved(name, value) for name, value in state.items()}, metadata)
     target = Path(path)
+    if not target.parent.is_dir():
+        raise DataNotFoundError(
+            f"save: there is no folder {target.parent}; make the folder first, Path(...).mkdir() does"
+        )
     # Not by `tempfile`, whose files nobody but their owner may read: others may have what the umask lets them.
     temporary = target.with_name(f".{target.name}.{token_hex(6)}")
     try:
@@ -112,8 +125,34 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DataNotFoundError(f"{path}: no such safetensors file") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: this is a folder; name the safetensors file in it") from None
     except safetensors.SafetensorError as error:
-        raise DataError(f"{path}: not a safetensors file, or damaged: {error}") from error
+        raise DataError(f"{path}: {_damage(Path(path), str(error))}") from None
+
+
+def _damage(path: Path, words: str) -> str:
+    """What is wrong with a file that is not as it should be, and what to do."""
+    again = "save or fetch it again"
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(8)
+        length = int.from_bytes(start, "little")
+        header = file.read(min(length, size))
+    if not size:
+        return f"the file is empty; {again}"
+    if start.startswith(PICKLED):
+        return (
+            "a file of torch.save, which only PyTorch reads; write it there by safetensors.torch.save_file(state, path)"
+        )
+    try:
+        entries = [entry["data_offsets"][1] for name, entry in json.loads(header).items() if name != "__metadata__"]
+        whole = 8 + length + max(entries, default=0)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        whole = 0
+    if whole > size:
+        return f"the file is cut off: it has {size} of {whole} bytes; {again}"
+    return f"not a safetensors file, or damaged ({words.rpartition(': ')[2]}); {again}"
 
 
 def _saved(name: str, value: Any) -> tuple[DType, Array]:

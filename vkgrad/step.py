@@ -143,7 +143,9 @@ class Step:
         graph = engine.walk((*targets, *(old for _, old, _ in assigned)), stop=engine.has_value)
         devices = {id(known[n].device): known[n].device for n in graph if n in known} | self.argument_devices
         if len(devices) > 1:
-            raise VkgradError("jit: tensors on different devices meet in one function; make them on one device")
+            raise VkgradError(
+                "jit: tensors on different devices meet in one function; make them on one, or write x.to_device(device)"
+            )
         self.device: Device = next(iter(devices.values()), None) or engine.device()
         for node in graph:
             if node not in known and node.op.family is not Family.LEAF and self.device.refuses(node) is not None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, Union
 
 import numpy as np
 
 from vkgrad import autodiff, conversion, engine, history, placement, tree
 from vkgrad.conversion import Scalar
-from vkgrad.errors import DifferentiationError, DTypeError, ShapeError
+from vkgrad.elsewhere import of_tensor
+from vkgrad.errors import ArgumentError, DifferentiationError, DTypeError, NoValueError, ShapeError
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, bfloat16, dtype_of
 from vkgrad.ir.node import Node, walk
@@ -23,10 +24,16 @@ from vkgrad.ir.op import OPS, Op, Shape
 from vkgrad.ops.sources import LEAF
 from vkgrad.ops.views import alias, permute
 from vkgrad.showing import html_array
+from vkgrad.spelling import spelled, unknown
 
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # the last is the one implemented; it extends them
 HOST = (1, 0)  # DLPack's number for host memory, where `numpy` puts a value
 NUMPY_1 = np.__version__.startswith("1.")
+
+NO_HISTORY = (
+    "backward: this tensor was not computed from any with requires_grad=True, or it came out of a function under "
+    "vg.jit (call backward inside), or backward was already called without retain_graph=True"
+)
 
 Operand: TypeAlias = Union["Tensor", np.ndarray, np.generic, Scalar]
 Method: TypeAlias = Callable[..., Any]
@@ -77,7 +84,18 @@ class Tensor:
         self._requires_grad = False
         self._grad: Tensor | None = None
         self.keeps_history = keeps_history
-        engine.register(self)
+        try:
+            engine.register(self)
+        except AttributeError:
+            if isinstance(node, Node):
+                raise
+            raise ArgumentError("Tensor: the class is not called; write vg.tensor(data)") from None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not there: refused, with what was meant."""
+            raise unknown("Tensor", name, lambda: dir(Tensor), {name: of_tensor(name) or _function(name)})
 
     # ---- what it is
     @property
@@ -146,7 +164,7 @@ class Tensor:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len: a tensor without axes has no length")
+            raise TypeError("len: a tensor with no axes has no length; x.reshape(1) has one element")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -155,33 +173,47 @@ class Tensor:
     # ---- its value: these compute
     def numpy(self) -> np.ndarray:
         """The value as a new NumPy array (bfloat16, which NumPy lacks, as float32). Computes everything pending."""
-        return engine.read(self.node)
+        return self._read("numpy()")
+
+    def _read(self, call: str) -> np.ndarray:
+        """The value, for whoever asked by `call`, which the error names."""
+        try:
+            return engine.read(self.node)
+        except NoValueError as error:
+            raise NoValueError(f"{call}: {error}") from None
 
     def item(self) -> Scalar:
         """The one element as a Python number. Raises `ShapeError` when there is not exactly one."""
+        return self._one("item()")
+
+    def _one(self, call: str) -> Scalar:
         if self.size != 1:
-            raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one; use .tolist()")
-        return self.numpy().item()
+            raise ShapeError(
+                f"{call}: a tensor of shape {self.shape} has {self.size} elements, not one; reduce it, by .mean() say, "
+                "or use .tolist()"
+            )
+        return self._read(call).item()
 
     def tolist(self) -> Any:
         """The value as nested lists of Python numbers."""
-        return self.numpy().tolist()
+        return self._read("tolist()").tolist()
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._one("float()"))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._one("complex()"))
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
             raise TypeError(
-                f"only an integer without axes is an index, this tensor is {self.dtype.name}{[*self.shape]}"
+                f"only an integer without axes is an index or a count, this tensor is {self.dtype.name}{[*self.shape]}"
+                "; write int(x)"
             )
-        return int(self.item())
+        return int(self._one("index or count"))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._one("int()"))
 
     def __round__(self, digits: int | None = None) -> float:
         return round(self.item(), digits)
@@ -191,7 +223,12 @@ class Tensor:
         return format(self.item(), spec) if spec else str(self)
 
     def __bool__(self) -> bool:
-        return bool(self.item())
+        if self.size != 1:
+            raise ShapeError(
+                f"bool(): {self.size} elements of shape {self.shape} are not one that is true or false; write "
+                "vg.any(x) or vg.all(x), or vg.where(x, a, b) to choose for each"
+            )
+        return bool(self._one("bool()"))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -223,7 +260,7 @@ class Tensor:
         return HOST
 
     def __repr__(self) -> str:
-        digits = np.array2string(self.numpy(), separator=", ", prefix="tensor(")
+        digits = np.array2string(self._read("print or repr"), separator=", ", prefix="tensor(")
         asked = ", requires_grad=True" if self.requires_grad else ""
         return f"tensor({digits}, dtype={self.dtype.name}{asked})"
 
@@ -247,7 +284,8 @@ class Tensor:
             return
         new = value.node if isinstance(value, Tensor) else _literal(value, self.dtype, self.shape)
         if new.shape != self.shape:
-            raise ShapeError(f"assign: a tensor of shape {self.shape} cannot hold a value of shape {new.shape}")
+            turned = "; assign its .mT" if new.shape[::-1] == self.shape else ""
+            raise ShapeError(f"assign: a tensor of shape {self.shape} cannot hold a value of shape {new.shape}{turned}")
         if new.dtype is not self.dtype:
             raise DTypeError(f"assign: a {self.dtype.name} tensor cannot hold {new.dtype.name}; use .astype first")
         self._become(engine.another(new) if isinstance(value, Tensor) and engine.has_value(new) else new)
@@ -320,12 +358,11 @@ class Tensor:
         if weight.shape != self.shape:
             raise ShapeError(f"backward: gradient has shape {weight.shape}, the tensor {self.shape}")
         is_owned = lambda node: history.owner(node) is not None  # noqa: E731
+        if not (self.keeps_history or self._requires_grad):
+            raise DifferentiationError(NO_HISTORY)
         wanted = [node for node in walk([self.node], is_owned, autodiff.sources) if is_owned(node)]
         if not wanted:
-            raise DifferentiationError(
-                "backward: this tensor was not computed from any that require gradients, or it came out of a function "
-                "under vg.jit (call backward inside), or backward was already called without retain_graph=True"
-            )
+            raise DifferentiationError(NO_HISTORY)
         for node, part in zip(wanted, autodiff.vjp([self.node], wanted, [weight]), strict=True):
             target = history.owner(node)
             if part is not None and target is not None:
@@ -335,6 +372,8 @@ class Tensor:
                     target.grad._become(b.apply("add", target.grad.node, part))
         if not retain_graph:
             self.keeps_history = False
+        for watch in history.on_gradients:
+            watch("backward", [owned.grad for node in wanted if (owned := history.owner(node)) is not None])
 
     # ---- operators
     __add__, __radd__ = _binary("add"), _binary("add", swap=True)
@@ -356,7 +395,10 @@ class Tensor:
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError("tensors do not change in place; write x = x.at[index].set(value)")
+        raise TypeError(
+            "tensors do not change in place; write x = x.at[index].set(value), for a parameter "
+            "w.assign(w.at[index].set(value))"
+        )
 
     # ---- what vkgrad.functions and vkgrad.indexing define, once for `vg.f(x)` and `x.f()`
     __getitem__: ClassVar[Method]
@@ -421,8 +463,15 @@ class Tensor:
 def method(function: F) -> F:
     """Make a function of a tensor one of its methods too; the class names those it has, for type checkers."""
     assert function.__name__ in Tensor.__annotations__
+    function = spelled(function)
     setattr(Tensor, function.__name__, function)
     return function
+
+
+def _function(name: str) -> str:
+    """What to write instead of a method that is only a function."""
+    is_there = not name.startswith("_") and callable(vars(sys.modules["vkgrad"]).get(name))
+    return f"write vg.{name}(x, ...)" if is_there else ""
 
 
 # ---- from what users hold to nodes, and back
@@ -471,6 +520,12 @@ def apply(op: Op | str, *operands: Operand, **attributes: Any) -> Tensor:
     else:
         nodes = [operand(value) for value in operands]
     return derived(b.apply(op, *nodes, **attributes), *operands)
+
+
+def host_elements(x: Tensor) -> np.ndarray | None:
+    """The elements of a tensor that nobody has uploaded yet, where looking at them waits for nothing; else None."""
+    known = engine.values.get(x._node)
+    return known.source if known is not None else None
 
 
 def lift(value: object) -> Tensor:

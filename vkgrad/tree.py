@@ -45,6 +45,17 @@ class Structure:
         """The number of leaves."""
         return 1 if self.kind is None else sum(child.count for child in self.children)
 
+    def __str__(self) -> str:
+        """The nesting with x for each leaf, as it would be typed."""
+        parts = [str(child) for child in self.children]
+        if self.kind is None or self.kind is nothing:
+            return "x" if self.kind is None else "None"
+        if self.kind is dict:
+            return "{" + ", ".join(f"{key!r}: {part}" for key, part in zip(self.keys, parts, strict=True)) + "}"
+        if self.kind is list:
+            return f"[{', '.join(parts)}]"
+        return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """The nesting with these leaves, in the order of `flatten`.
 

@@ -78,7 +78,7 @@ def test_image_folder(folder: Path) -> None:
 def test_image_folders_that_are_none(folder: Path) -> None:
     with pytest.raises(DataNotFoundError, match="no images"):
         ImageFolder(folder / "even")
-    with pytest.raises(DataNotFoundError, match="no images"):
+    with pytest.raises(DataNotFoundError, match="no such folder"):
         ImageFolder(folder / "nowhere")
     with pytest.raises(OptionError, match="channels must be 1 or 3"):
         ImageFolder(folder, channels=2)
@@ -149,7 +149,7 @@ def test_collate_and_transform() -> None:
     options = {"batch_size": 3, "shuffle": False}
     ((x, lengths),) = DataLoader(Sequences(), collate=padded, transform=lambda x, n: (x * 2, n), **options)
     assert x.tolist() == [[2, 0, 0], [2, 2, 2], [2, 2, 0]] and lengths.tolist() == [1, 3, 2]
-    with pytest.raises(DataError, match="do not stack; give them one size, or pass collate"):
+    with pytest.raises(DataError, match=r"do not stack; give them one size, .* or pass collate"):
         list(DataLoader(Sequences(), **options))
     with pytest.raises(DataError, match="are for a data set"):
         DataLoader(np.zeros(3), batch_size=1, workers=2)

@@ -33,6 +33,20 @@ def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         exec(compile("\n" * line + code, str(page), "exec", dont_inherit=True), space)
 
 
+PRINTED = re.compile(r"    print\(error\)\n# (.+)\n")
+
+
+@pytest.mark.device
+def test_errors_print_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    space: dict[str, object] = {"__name__": "page"}
+    seen = 0
+    for _, code in blocks((ROOT / "docs" / "errors.md").read_text()):
+        exec(compile(code, "errors.md", "exec", dont_inherit=True), space)
+        assert capsys.readouterr().out.strip() == PRINTED.search(code)[1]  # type: ignore[index]
+        seen += 1
+    assert seen == 6
+
+
 def test_blocks_are_found_and_can_fail() -> None:
     page = "# a\n\n```python\nassert 1 == 2\n```\n\n```sh\nfalse\n```\n"
     assert blocks(page) == [(3, "assert 1 == 2\n")]

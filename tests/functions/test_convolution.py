@@ -193,8 +193,8 @@ def test_gradients_of_pooling(kernel: Any, stride: Any, padding: Any, dilation: 
 def test_mistakes_are_named() -> None:
     x, w = vg.ones((1, 2, 4, 4)), vg.ones((3, 2, 3, 3))
     for message, mistake in [
-        ("conv2d: weight .* takes 4 input channels", lambda: vg.conv2d(x, w, groups=2)),
-        ("conv2d: takes an input", lambda: vg.conv2d(vg.ones((2, 4, 4)), w)),
+        ("conv2d: weight .* takes 4 channels", lambda: vg.conv2d(x, w, groups=2)),
+        ("conv2d: needs an input", lambda: vg.conv2d(vg.ones((2, 4, 4)), w)),
         ("conv2d: a window of 5 does not fit the padded extent 4", lambda: vg.conv2d(x, w, dilation=2)),
         ("conv2d: stride must be 2 integers of at least 1", lambda: vg.conv2d(x, w, stride=0)),
         ("conv2d: padding='same' keeps the extents", lambda: vg.conv2d(x, w, stride=2, padding="same")),

@@ -132,7 +132,7 @@ def test_broadcasting_is_numpy_s(shapes: npst.BroadcastableShapes) -> None:
 def test_shapes_that_do_not_broadcast(shapes: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(ValueError):
         np.broadcast_shapes(*shapes)
-    with pytest.raises(ShapeError, match=r"^add: shapes \(.*\) and \(.*\) do not broadcast together$"):
+    with pytest.raises(ShapeError, match=r"^add: shapes \(.*\) and \(.*\) do not broadcast together; .*equal or 1"):
         b.apply("add", *(leaf(shape, float32) for shape in shapes))
 
 
@@ -155,7 +155,9 @@ def test_normalise_axes(axes: int | tuple[int, ...] | None, ndim: int, expected:
     assert b.normalise_axes("sum", axes, ndim) == expected
 
 
-@pytest.mark.parametrize(("axes", "message"), [(2, "axis 2 is out of range for 2 axes"), ((0, -2), "named twice")])
+@pytest.mark.parametrize(
+    ("axes", "message"), [(2, "axis 2 is out of range for 2 axes"), ((0, -2), "names an axis twice")]
+)
 def test_axes_that_are_not_there(axes: int | tuple[int, ...], message: str) -> None:
     with pytest.raises(ShapeError, match=f"^sum: .*{message}"):
         b.normalise_axes("sum", axes, 2)
@@ -167,7 +169,7 @@ def test_build_is_strict() -> None:
         b.build("add", leaf((2,), float32), leaf((2,), int32))
     with pytest.raises(ShapeError, match=r"^add: operands must have one shape"):
         b.build("add", leaf((2,), float32), leaf((1,), float32))
-    with pytest.raises(DTypeError, match=r"^sqrt: takes float16, bfloat16, float32, float64, got int32"):
+    with pytest.raises(DTypeError, match=r"^sqrt: takes floats, got int32"):
         b.build("sqrt", leaf((2,), int32))
     with pytest.raises(TypeError, match="add: takes 2 operands, got 1"):
         b.build("add", leaf((2,), float32))

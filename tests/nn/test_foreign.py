@@ -67,7 +67,7 @@ def test_what_does_not_fit() -> None:
     layer = nn.Linear(3, 2)
     with pytest.raises(DataError, match="misses bias"):
         nn.from_torch_state_dict(layer, {"weight": Foreign(WEIGHT)})
-    with pytest.raises(ShapeError, match="weight has shape"):
+    with pytest.raises(ShapeError, match=r"weight is .* not"):
         nn.from_torch_state_dict(layer, {"weight": Foreign(WEIGHT.T), "bias": Foreign(BIAS)})
     with pytest.raises(DataError, match="weight is a list, which has no numpy"):
         nn.from_torch_state_dict(layer, {"weight": [1.0], "bias": Foreign(BIAS)})

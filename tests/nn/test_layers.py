@@ -77,7 +77,7 @@ def test_embedding_refuses_a_position_out_of_range() -> None:
         (lambda: vg.nn.Linear(3, 2)(vg.zeros((4, 5))), "last axis of extent 3"),
         (lambda: vg.nn.Conv2d(3, 4, 2, groups=2), "do not divide into 2 groups"),
         (lambda: vg.nn.BatchNorm2d(3)(vg.zeros((4, 3))), "BatchNorm2d: needs"),
-        (lambda: vg.nn.BatchNorm1d(3)(vg.zeros((1, 3))), "more than one element"),
+        (lambda: vg.nn.BatchNorm1d(3)(vg.zeros((1, 3))), "one value per channel"),
         (lambda: vg.nn.LayerNorm(3)(vg.zeros((4, 2))), "does not end in"),
         (lambda: vg.nn.GroupNorm(2, 3), "equal groups"),
     ],

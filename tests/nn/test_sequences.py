@@ -228,7 +228,7 @@ def test_attention_by_its_parts() -> None:
         (lambda: vg.nn.LSTM(3, 4)(vg.zeros((5, 2, 4))), ShapeError, r"needs \(T, B, 3\)"),
         (lambda: vg.nn.GRU(3, 4)(vg.zeros((5, 2, 3)), vg.zeros((2, 2, 4))), ShapeError, "a state needs shape"),
         (lambda: vg.nn.LSTM(3, 4, proj_size=4), OptionError, "proj_size"),
-        (lambda: vg.nn.MultiheadAttention(5, 2), ShapeError, "does not divide into 2 heads"),
+        (lambda: vg.nn.MultiheadAttention(5, 2), ShapeError, "must be a multiple of num_heads 2"),
         (lambda: vg.nn.MultiheadAttention(4, 2)(*[vg.zeros((3, 2, 5))] * 3), ShapeError, "E = 4"),
         (lambda: vg.nn.Embedding(5, 3, max_norm=1.0), OptionError, "max_norm is not there"),
         (lambda: vg.nn.EmbeddingBag(5, 3, mode="median")([[1]]), OptionError, "mode must be"),

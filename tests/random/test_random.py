@@ -150,9 +150,9 @@ def test_a_plan_serves_every_key() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(DTypeError, match="a key is a uint32 tensor of shape"):
+    with pytest.raises(DTypeError, match=r"drawn with is a key, uint32\[2\]"):
         random.uniform(vg.ones(2), (3,))
-    with pytest.raises(DTypeError, match="got int"):
+    with pytest.raises(DTypeError, match="got a int"):
         random.uniform(5, (3,))  # type: ignore[arg-type]
     with pytest.raises(DTypeError, match=r"random\.normal: makes float types"):
         random.normal(random.key(0), (3,), dtype=vg.int32)

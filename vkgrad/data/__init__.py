@@ -4,12 +4,16 @@ the device.
 Everything here works on NumPy arrays; only `DataLoader` makes tensors, one batch at a time, as it hands them out.
 """
 
+from typing import TYPE_CHECKING
+
 from vkgrad.data.folders import ImageFolder
 from vkgrad.data.idx import read_idx, write_idx
 from vkgrad.data.loader import DataLoader
 from vkgrad.data.pinned import pin_memory
 from vkgrad.data.sources import Dataset, Split, digits, fashion_mnist, mnist
 from vkgrad.data.tables import read_csv
+from vkgrad.elsewhere import DATA
+from vkgrad.spelling import unknown_in
 
 __all__ = [
     "DataLoader", "Dataset", "ImageFolder", "Split", "digits", "fashion_mnist", "mnist", "pin_memory", "read_csv",
@@ -19,3 +23,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = unknown_in("vkgrad.data", globals(), DATA)

@@ -58,11 +58,13 @@ class ImageFolder:
             raise UnsupportedError("ImageFolder needs Pillow: run `pip install vkgrad[images]`") from error
         self._pillow = PIL.Image
         root = Path(folder)
-        inside = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+        if not root.is_dir():
+            raise DataNotFoundError(f"{folder}: no such folder of images")
+        inside = sorted(path for path in root.iterdir() if path.is_dir())
         found = {path: sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS) for path in inside}
         found = {path: images for path, images in found.items() if images}
         if not found:
-            raise DataNotFoundError(f"{folder}: no images; they are looked for in a folder for each class inside it")
+            raise DataNotFoundError(f"{folder}: no images; put them into a folder for each class, CLASS/image.png")
         self.size, self.channels = size, channels
         self.class_names = tuple(path.name for path in found)
         self.paths = [image for images in found.values() for image in images]
@@ -82,8 +84,8 @@ class ImageFolder:
         try:
             with self._pillow.open(path) as opened:
                 image = opened.convert(MODES[self.channels])
-        except (OSError, SyntaxError, ValueError) as error:
-            raise DataError(f"{path}: not an image, or damaged: {error}") from error
+        except (OSError, SyntaxError, ValueError):
+            raise DataError(f"{path}: not an image, or damaged; take it out or fetch it again") from None
         if self.size is not None and image.size != self.size[::-1]:
             image = image.resize(self.size[::-1], self._pillow.Resampling.BILINEAR)
         array = np.array(image, np.uint8).reshape(image.height, image.width, self.channels)

@@ -61,7 +61,7 @@ def read_idx(path: str | os.PathLike[str]) -> Array:
         trouble = "truncated" if found_bytes < expected_bytes else "followed by something else"
         raise DataError(
             f"{path}: the data is {trouble}: {shape} of {dtype.newbyteorder('=')} needs {expected_bytes} bytes after "
-            f"the header, the file has {found_bytes}"
+            f"the header, the file has {found_bytes}; fetch it again"
         )
     return np.frombuffer(content, dtype, offset=offset).reshape(shape).astype(dtype.newbyteorder("="))
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vkgrad.checked import Checked
 from vkgrad.data.pinned import Pool, rows_of
 from vkgrad.errors import DataError
+from vkgrad.spelling import listed
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -29,7 +31,7 @@ SMALL_BATCH_BYTES = 1 << 19  # gathering so little (some 50 us) takes less time 
 LOG_INTERVAL_S = 10.0  # between lines of a progress bar that goes to a file, where it cannot redraw itself
 
 
-class DataLoader:
+class DataLoader(Checked):
     """Iterate over arrays in batches, as tuples of tensors.
 
     Shapes: every array is (N, ...); a batch holds (B, ...) of each, in the order given. The last batch of an epoch is
@@ -87,6 +89,11 @@ class DataLoader:
         progress: bool | str = False,
         as_numpy: bool = False,
     ) -> None:
+        if len(arrays) == 1 and _is_several(arrays[0]):
+            kind = type(arrays[0]).__name__
+            raise DataError(
+                f"DataLoader: takes arrays one by one, not a {kind} of them; write DataLoader(*arrays, ...)"
+            )
         self.dataset = arrays[0] if len(arrays) == 1 and _is_dataset(arrays[0]) else None
         self.arrays = () if self.dataset is not None else tuple(np.asarray(array) for array in arrays)
         shapes = [(len(self.dataset),)] if self.dataset is not None else [array.shape for array in self.arrays]
@@ -102,7 +109,8 @@ class DataLoader:
             )
         if drop_last and shapes[0][0] < batch_size:
             raise DataError(
-                f"DataLoader: drop_last leaves no batch: {shapes[0][0]} examples are fewer than batch_size {batch_size}"
+                f"DataLoader: drop_last leaves no batch: {shapes[0][0]} examples are fewer than batch_size "
+                f"{batch_size}; take a smaller batch_size"
             )
         self.example_count: int = shapes[0][0]
         self.batch_size = batch_size
@@ -274,16 +282,24 @@ def _is_dataset(value: Any) -> bool:
     return not is_array and hasattr(value, "__len__") and hasattr(value, "__getitem__")
 
 
+def _is_several(value: Any) -> bool:
+    """Whether a value is a list of arrays that are no rows of one."""
+    if not isinstance(value, list | tuple) or not all(hasattr(array, "shape") and array.shape for array in value):
+        return False
+    return len({array.shape for array in value}) > 1
+
+
 def _stacked(examples: list[Any]) -> Batch:
     """The arrays of a batch: what stands first in each example stacked, then what stands second, and so on."""
     parts = [example if isinstance(example, tuple | list) else (example,) for example in examples]
     try:
         return tuple(np.stack([np.asarray(value) for value in column]) for column in zip(*parts, strict=True))
-    except ValueError as error:
-        shapes = sorted({str([np.asarray(value).shape for value in part]) for part in parts})
+    except ValueError:
+        shapes = sorted({", ".join(str(np.asarray(value).shape) for value in part) for part in parts})
         raise DataError(
-            f"DataLoader: examples of shapes {' and '.join(shapes)} do not stack; give them one size, or pass collate"
-        ) from error
+            f"DataLoader: examples of shapes {listed((f'[{each}]' for each in shapes), 3)} do not stack; give them one "
+            "size, as ImageFolder(folder, size=(H, W)) does, or pass collate"
+        ) from None
 
 
 def _philox_key(seed: Any) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkgrad.errors import DataError, DataNotFoundError
+from vkgrad.spelling import meant
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -42,7 +43,7 @@ def read_csv(
     except FileNotFoundError:
         raise DataNotFoundError(f"{path}: no such CSV file") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path}: not a CSV file in UTF-8: {error}") from error
+        raise DataError(f"{path}: not a CSV file in UTF-8 ({error}); write it anew") from None
     names = [name.strip() for name in lines.pop(0)[1]] if header and lines else []
     width = len(names) if names else len(lines[0][1]) if lines else 0
     chosen = [_place(path, column, names, width) for column in (range(width) if columns is None else columns)]
@@ -57,7 +58,8 @@ def read_csv(
 def _place(path: str | os.PathLike[str], column: str | int, names: list[str], width: int) -> int:
     if isinstance(column, str):
         if column not in names:
-            raise DataError(f"{path}: no column {column!r}; there are {', '.join(names) or 'no names'}")
+            known = f"there are {', '.join(names)}" if names else "the first line has no names"
+            raise DataError(f"{path}: no column {column!r}; {meant(column, names) or known}")
         return names.index(column)
     if not 0 <= column < width:
         raise DataError(f"{path}: no column {column}; there are {width}")
@@ -71,4 +73,6 @@ def _number(path: str | os.PathLike[str], line: int, names: list[str], place: in
         return float(text)
     except ValueError:
         name = f" ({names[place]})" if names else ""
-        raise DataError(f"{Path(path)}, line {line}, column {place}{name}: {text!r} is not a number") from None
+        raise DataError(
+            f"{Path(path)}, line {line}, column {place}{name}: {text!r} is not a number; columns=[...] reads others"
+        ) from None

@@ -64,8 +64,8 @@ def _block(key: Tensor, number: Tensor, purpose: int) -> Tensor:
 
 def _encrypted(key: Tensor, number: Tensor, purpose: int, word: int) -> Tensor:
     if not isinstance(key, Tensor) or key.shape != (2,) or key.dtype is not uint32:
-        got = f"{key.dtype.name}{list(key.shape)}" if isinstance(key, Tensor) else type(key).__name__
-        raise DTypeError(f"random: a key is a uint32 tensor of shape (2,), as random.key makes; got {got}")
+        got = f"{key.dtype.name}{list(key.shape)}" if isinstance(key, Tensor) else f"a {type(key).__name__}"
+        raise DTypeError(f"random: what is drawn with is a key, uint32[2], got {got}; make one by vg.random.key(seed)")
     return apply("threefry", key[0], key[1], number, purpose, word=word)
 
 

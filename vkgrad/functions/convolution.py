@@ -14,21 +14,31 @@ from vkgrad.functions.joining import padded
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import promote
 from vkgrad.ir.node import Node
+from vkgrad.ir.op import Shape
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.views import flip, window
 from vkgrad.precision import for_product
+from vkgrad.spelling import meant, suggested
 from vkgrad.tensor import Operand, Tensor, derived, lift
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
 Sizes = int | Sequence[int]
+MARGINS = ("same", "valid")
+AXES = {1: "W", 2: "H, W", 3: "D, H, W"}
 
 
 def sizes_of(name: str, what: str, value: Sizes, dimensions: int, least: int) -> tuple[int, ...]:
     sizes = (value,) * dimensions if isinstance(value, int) else tuple(value)
     if len(sizes) != dimensions or any(not isinstance(s, int) or s < least for s in sizes):
-        raise ShapeError(f"{name}: {what} must be {dimensions} integers of at least {least}, got {value}")
+        count = "an integer" if dimensions == 1 else f"an integer or {dimensions} of them,"
+        raise ShapeError(f"{name}: {what} must be {count} at least {least}, got {value}")
     return sizes
+
+
+def unknown_margins(name: str, padding: str) -> OptionError:
+    text = f"{name}: padding must be numbers, 'same' or 'valid', got {padding!r}"
+    return OptionError(suggested(text, meant(padding, MARGINS)))
 
 
 def windows(name: str, node: Node, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Node:
@@ -37,7 +47,10 @@ def windows(name: str, node: Node, kernel: Sequence[int], stride: Sequence[int],
     for k, (size, step, spread) in enumerate(zip(kernel, stride, dilation, strict=True)):
         extent, reach = node.shape[first + k], (size - 1) * spread + 1
         if reach > extent:
-            raise ShapeError(f"{name}: a window of {reach} does not fit the padded extent {extent} of spatial axis {k}")
+            raise ShapeError(
+                f"{name}: a window of {reach} does not fit extent {extent}, axis {first + k} of the padded input "
+                f"{node.shape}; take a smaller window or more padding"
+            )
         node = window(node, first + k, size, step, spread)
     return node
 
@@ -54,8 +67,9 @@ def _convolution(
     batch, channels = image.shape[:2]
     if groups < 1 or channels != inputs * groups or outputs % groups:
         raise ShapeError(
-            f"{name}: weight {kernel.shape} with groups={groups} takes {inputs * groups} input channels and "
-            f"makes a multiple of {groups}; the input has shape {image.shape}"
+            f"{name}: weight {kernel.shape} {'' if groups == 1 else f'with groups={groups} '}takes "
+            f"{inputs * groups} channels, input (B, C, {AXES[dimensions]}) is {image.shape}; "
+            + _mended(image.shape, inputs * groups, dimensions)
         )
     low, high = _margins(name, padding, sizes, strides, dilations)
     node = padded(image, (0, 0, *low), (0, 0, *high))
@@ -67,12 +81,32 @@ def _convolution(
 def _operands(name: str, x: Operand, weight: Operand, dimensions: int) -> tuple[Node, Node]:
     image, kernel = lift(x), lift(weight)
     if image.ndim != dimensions + 2 or kernel.ndim != dimensions + 2:
+        if kernel.ndim != dimensions + 2:
+            raise ShapeError(f"{name}: needs a weight (O, C, {AXES[dimensions]}) of the kernel, got {kernel.shape}")
+        channels = kernel.shape[0 if "transpose" in name else 1]
         raise ShapeError(
-            f"{name}: takes an input (B, C, {dimensions} spatial axes) and a weight with as many axes, "
-            f"got {image.shape} and {kernel.shape}"
+            f"{name}: needs an input (B, {channels}, {AXES[dimensions]}), got {image.shape}"
+            + _missing(image.shape, channels, dimensions)
         )
     dtype = for_product(image.dtype, kernel.dtype) or promote(image.dtype, kernel.dtype)
     return b.cast(image.node, dtype), b.cast(kernel.node, dtype)
+
+
+def _mended(shape: Shape, channels: int, dimensions: int) -> str:
+    """What makes an input of other channels fit."""
+    if shape[-1] == channels < shape[1]:
+        order = (0, dimensions + 1, *range(1, dimensions + 1))
+        return f"channels come first: x.permute{order}"
+    return f"in_channels={shape[1]} takes that"
+
+
+def _missing(shape: Shape, channels: int, dimensions: int) -> str:
+    """Which axis is to be added to an input that has one too few."""
+    if len(shape) != dimensions + 1:
+        return ""
+    if shape[0] != channels and channels == 1:
+        return "; x[:, None] adds the axis of channels"
+    return "; x[None] adds the axis of the batch"
 
 
 def _margins(
@@ -87,7 +121,7 @@ def _margins(
         reach = [(size - 1) * spread for size, spread in zip(sizes, dilations, strict=True)]
         return tuple(r // 2 for r in reach), tuple(r - r // 2 for r in reach)
     if isinstance(padding, str):
-        raise OptionError(f"{name}: padding must be numbers, 'same' or 'valid', got {padding!r}")
+        raise unknown_margins(name, padding)
     margin = sizes_of(name, "padding", padding, len(sizes), 0)
     return margin, margin
 

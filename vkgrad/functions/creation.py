@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from vkgrad.errors import OptionError, ShapeError
+from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.functions.elementwise import where
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, dtype_of, float32, int32, promote
@@ -31,6 +31,12 @@ def as_shape(name: str, shape: int | Sequence[int]) -> Shape:
     if any(extent < 0 for extent in extents):
         raise ShapeError(f"{name}: extents must not be negative, got {extents}")
     return extents
+
+
+def as_integers(name: str, what: str, dtype: Any) -> None:
+    """Refuse places and labels that are not of integers. Raises: `DTypeError`."""
+    if dtype.kind not in "iu":
+        raise DTypeError(f"{name}: {what} must be of integers, got {dtype.name}; convert it with .astype(vg.int32)")
 
 
 @placed
@@ -162,5 +168,6 @@ def one_hot(x: Any, num_classes: int, dtype: Any = float32) -> Tensor:
     Shapes: x (...) -> (..., num_classes).
     """
     x = lift(x)
+    as_integers("one_hot", "a place", x.dtype)
     x = x.astype(x.dtype.computed)  # a small type may not reach `num_classes`
     return (Tensor(b.reshape(x.node, (*x.shape, 1))) == counter(num_classes, x.dtype)).astype(dtype)

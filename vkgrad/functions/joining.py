@@ -87,10 +87,19 @@ def concat(tensors: Sequence[Operand], axis: int | None = 0) -> Tensor:
             if a != along
         ):
             raise ShapeError(
-                f"concat: shapes {', '.join(str(p.shape) for p in pieces)} differ on other axes than {along}"
+                f"concat: shapes {', '.join(str(p.shape) for p in pieces)} differ on other axes than axis {along}"
+                f"{_other_axis(pieces)}"
             )
     dtype = promote(*(piece.dtype for piece in pieces))
     return derived(join([b.cast(piece.node, dtype) for piece in pieces], along), *pieces)
+
+
+def _other_axis(pieces: Sequence[Tensor]) -> str:
+    """The axis along which tensors can be joined, if they differ on one."""
+    if any(piece.ndim != pieces[0].ndim for piece in pieces):
+        return "; they need as many axes as one another"
+    differing = [a for a, extents in enumerate(zip(*(p.shape for p in pieces), strict=True)) if len(set(extents)) > 1]
+    return f"; axis={differing[0]} joins them" if len(differing) == 1 else ""
 
 
 concatenate = concat  # NumPy's name
@@ -100,7 +109,10 @@ def stack(tensors: Sequence[Operand], axis: int = 0) -> Tensor:
     """Join tensors of one shape along a new axis."""
     pieces = [lift(x) for x in tensors]
     if not pieces or any(piece.shape != pieces[0].shape for piece in pieces):
-        raise ShapeError(f"stack: needs tensors of one shape, got {[piece.shape for piece in pieces]}")
+        raise ShapeError(
+            f"stack: needs tensors of one shape, got {[piece.shape for piece in pieces]}; vg.concat joins along "
+            "an axis that is there"
+        )
     return concat([expand_dims(piece, axis) for piece in pieces], axis)
 
 
@@ -123,7 +135,10 @@ def split(x: Operand, indices_or_sections: int | Sequence[int], axis: int = 0) -
     if isinstance(indices_or_sections, int):
         parts = indices_or_sections
         if parts < 1 or extent % parts:
-            raise ShapeError(f"split: extent {extent} of axis {along} does not divide into {parts} equal parts")
+            raise ShapeError(
+                f"split: extent {extent} of axis {along} does not divide into {parts} equal parts; a list says where "
+                "to cut"
+            )
         cuts = [extent // parts * part for part in range(parts + 1)]
     else:
         cuts = [0, *(min(c + extent if c < 0 else c, extent) for c in indices_or_sections), extent]

@@ -55,7 +55,7 @@ def matmul(x: Operand, y: Operand, *, dtype: Any = None) -> Tensor:
     if left.shape[-1] != right.shape[inner_axis]:
         raise ShapeError(
             f"matmul: inner sizes differ: {left.shape} @ {right.shape}; axis -1 of the left must equal axis "
-            f"{inner_axis} of the right"
+            f"{inner_axis} of the right{_turned(left, right)}"
         )
     left_batch, right_batch = left.shape[:-2], right.shape[:-2]
     batch = b.broadcast_shapes("matmul", left_batch, right_batch)
@@ -67,6 +67,13 @@ def matmul(x: Operand, y: Operand, *, dtype: Any = None) -> Tensor:
     out = [label for label in range(len(batch)) if label in left_labels or label in right_labels] + [*rows, *columns]
     node = contract(left_node, right_node, left_labels, right_labels, tuple(out))
     return derived(b.reshape(node, (*batch, *node.shape[len(out) - len(rows) - len(columns) :])), x, y)
+
+
+def _turned(left: Tensor, right: Tensor) -> str:
+    """What makes a product of two matrices fit, if turning one of them does."""
+    if right.ndim > 1 and left.shape[-1] == right.shape[-1]:
+        return "; x @ y.mT fits"
+    return "; x.mT @ y fits" if min(left.ndim, right.ndim) > 1 and left.shape[-2] == right.shape[-2] else ""
 
 
 def _labelled(node: Node, batch: Sequence[int], matrix: tuple[int, ...], rank: int) -> tuple[Node, tuple[int, ...]]:
@@ -150,7 +157,10 @@ def einsum(subscripts: str, *operands: Operand) -> Tensor:
     for term, x in zip(terms, lifted, strict=True):
         for letter, extent in zip(term, x.shape, strict=True):
             if extents.get(letter, 1) not in (1, extent) and extent != 1:
-                raise ShapeError(f"einsum: {_shown(letter)!r} of {subscripts!r} is both {extents[letter]} and {extent}")
+                raise ShapeError(
+                    f"einsum: {_shown(letter)!r} of {subscripts!r} is both {extents[letter]} and {extent}; a letter "
+                    "stands for one extent"
+                )
             extents[letter] = max(extents.get(letter, 1), extent) if extent else 0
     dtypes = [x.dtype for x in lifted]
     dtype = for_product(*dtypes) or promote(*dtypes)
@@ -181,7 +191,9 @@ def _parse(subscripts: str, shapes: Sequence[Sequence[int]]) -> tuple[list[str],
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(shapes):
-        raise ShapeError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(shapes)}")
+        raise ShapeError(
+            f"einsum: {subscripts!r} names {len(terms)} operands, got {len(shapes)}; a comma stands between two"
+        )
     widths = [len(shape) - len(term.replace("...", "")) for term, shape in zip(terms, shapes, strict=True)]
     for term, shape, width in zip(terms, shapes, widths, strict=True):
         if (
@@ -189,7 +201,10 @@ def _parse(subscripts: str, shapes: Sequence[Sequence[int]]) -> tuple[list[str],
             or (width and "..." not in term)
             or (not term.replace("...", "", 1).isalpha() and term not in ("", "..."))
         ):
-            raise ShapeError(f"einsum: {term!r} does not name the {len(shape)} axes of shape {tuple(shape)}")
+            raise ShapeError(
+                f"einsum: {term!r} does not name the {len(shape)} axes of shape {tuple(shape)}; write a letter for "
+                "each, or ... for those that broadcast"
+            )
     most = max((width for term, width in zip(terms, widths, strict=True) if "..." in term), default=0)
     named = "".join(_ELLIPSIS[:most])
     terms = [t.replace("...", named[most - w :] if w else "") for t, w in zip(terms, widths, strict=True)]
@@ -198,7 +213,10 @@ def _parse(subscripts: str, shapes: Sequence[Sequence[int]]) -> tuple[list[str],
         right = "..." + "".join(sorted(x for x in set(letters) - set(named) if letters.count(x) == 1))
     out = right.replace("...", named)
     if len(set(out)) != len(out) or not set(out) <= set(letters):
-        raise ShapeError(f"einsum: the result of {subscripts!r} must name letters of the operands, once each")
+        strange = next(letter for letter in out if letter not in letters or out.count(letter) > 1)
+        raise ShapeError(
+            f"einsum: {_shown(strange)!r} of {subscripts!r} must stand left of the arrow, and once right of it"
+        )
     return terms, out
 
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from vkgrad.errors import DTypeError, ShapeError
-from vkgrad.functions.creation import counter
+from vkgrad.errors import ShapeError
+from vkgrad.functions.creation import as_integers, counter
 from vkgrad.functions.elementwise import minimum, where
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import int32
 from vkgrad.ops.indexed import along, gather, scatter
 from vkgrad.ops.scans import scan
 from vkgrad.ops.sorting import searchsorted
-from vkgrad.tensor import Operand, Tensor, derived, lift, method, tensor
+from vkgrad.tensor import Operand, Tensor, derived, host_elements, lift, method, tensor
 
 __all__ = [
     "index_add", "nonzero", "scatter_add", "segment_max", "segment_min", "segment_prod", "segment_sum", "take",
@@ -37,20 +37,22 @@ def as_index(name: str, index: Any, extent: int) -> Tensor:
         array = np.asarray(index)
         if array.size == 0:
             array = array.astype(np.int32)
-        if array.dtype.kind not in "iu":
-            raise DTypeError(f"{name}: an index must be of integers, got {array.dtype}")
-        if array.size and not (array.min() >= -extent and array.max() < extent):
-            raise ShapeError(f"{name}: index {_outside(array, extent)} is out of range for extent {extent}")
+        as_integers(name, "an index", array.dtype)
+        _in_range(name, array, extent)
         return tensor(np.where(array < 0, array + extent, array), int32)
-    if index.dtype.kind not in "iu":
-        raise DTypeError(f"{name}: an index must be of integers, got {index.dtype.name}")
+    as_integers(name, "an index", index.dtype)
+    if (known := host_elements(index)) is not None:
+        _in_range(name, known, extent)
     if index.dtype.size_bytes < 4:  # `extent` may be more than it can hold
         index = index.astype(int32)
     return where(index < 0, index + extent, index) if index.dtype.kind == "i" else index
 
 
-def _outside(array: np.ndarray, extent: int) -> int:
-    return int(array[(array < -extent) | (array >= extent)].flat[0])
+def _in_range(name: str, array: np.ndarray, extent: int) -> None:
+    if array.size and not (array.min() >= -extent and array.max() < extent):
+        outside = int(array[(array < -extent) | (array >= extent)].flat[0])
+        known = f"{extent} places, 0 to {extent - 1}" if extent else "an axis without places"
+        raise ShapeError(f"{name}: index {outside} is out of range for {known}")
 
 
 @method
@@ -112,8 +114,7 @@ def _sent(name: str, ids: Operand, data: Operand, extent: int, join: str) -> Ten
     """The rows of data joined by the number in `ids`."""
     values, index = lift(data), lift(ids)
     index = index.astype(index.dtype.computed)
-    if index.dtype.kind not in "iu":
-        raise DTypeError(f"{name}: an index must be of integers, got {index.dtype.name}")
+    as_integers(name, "an index", index.dtype)
     if values.shape[: index.ndim] != index.shape:
         raise ShapeError(f"{name}: ids of shape {index.shape} must number the first axes of data {values.shape}")
     tail = values.shape[index.ndim :]

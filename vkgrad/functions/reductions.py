@@ -99,7 +99,8 @@ def _extreme(op: str, x: Any, axis: Axes, keepdims: bool) -> Tensor:
 
 def _refuse_empty(name: str, x: Tensor, axis: Axes) -> None:
     if _count(name, x.shape, axis) == 0:
-        raise ShapeError(f"{name}: shape {x.shape} has no elements along axis {axis} to choose from")
+        along = "" if axis is None else f" along axis {axis}"
+        raise ShapeError(f"{name}: shape {x.shape} has no elements{along} to choose from; look at x.size first")
 
 
 @method
@@ -148,7 +149,8 @@ def _argextreme(kind: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
 def mean(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean; NaN over no elements. Integers become float32."""
     x = lift(floating(x))
-    return sum(x, axis, keepdims) / _count("mean", x.shape, axis)
+    count = _count("mean", x.shape, axis)
+    return sum(x, axis, keepdims) / count
 
 
 @method

@@ -52,10 +52,14 @@ def reshape(
     given: Any = extents if shape is None else shape
     given = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
     wanted = [int(extent) for extent in given]
-    if wanted.count(-1) == 1:
+    if wanted.count(-1) > 1:
+        raise ShapeError(f"reshape: only one extent may be -1, for what is left; got {tuple(wanted)}")
+    if -1 in wanted:
         rest = math.prod(extent for extent in wanted if extent != -1)
         if rest == 0 or x.size % rest:
-            raise ShapeError(f"reshape: {x.size} elements of shape {x.shape} do not divide into {tuple(wanted)}")
+            raise ShapeError(
+                f"reshape: shape {x.shape} does not fit {tuple(wanted)}: {x.size} elements do not divide by {rest}"
+            )
         wanted[wanted.index(-1)] = x.size // rest
     return _view(x, b.reshape, as_shape("reshape", wanted))
 
@@ -98,7 +102,9 @@ def squeeze(x: Operand, axis: Axes | None = None) -> Tensor:
         return _view(x, b.reshape, tuple(extent for extent in x.shape if extent != 1))
     removed = b.normalise_axes("squeeze", axis, x.ndim)
     if wide := [a for a in removed if x.shape[a] != 1]:
-        raise ShapeError(f"squeeze: axis {wide[0]} of shape {x.shape} has extent {x.shape[wide[0]]}, not 1")
+        raise ShapeError(
+            f"squeeze: axis {wide[0]} of shape {x.shape} has extent {x.shape[wide[0]]}; only extent 1 can go"
+        )
     return _view(x, b.reshape, tuple(extent for a, extent in enumerate(x.shape) if a not in removed))
 
 

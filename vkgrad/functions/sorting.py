@@ -96,7 +96,7 @@ def topk(x: Operand, k: int, axis: int = -1, largest: bool = True) -> Chosen:
     """
     last, place = _last("topk", x, axis)
     if not 0 <= k <= last.shape[-1]:
-        raise ShapeError(f"topk: k = {k}, and axis {axis} has {last.shape[-1]} elements")
+        raise ShapeError(f"topk: k = {k} must be at most {last.shape[-1]}, the elements of axis {axis}")
     chosen = _order(last, largest)[..., :k]
     values = derived(along(last.node, chosen.node), last)
     return Chosen(values.moveaxis(-1, place), chosen.moveaxis(-1, place))

@@ -150,9 +150,18 @@ def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
     for extents in zip(*padded, strict=True):
         wide = {extent for extent in extents if extent != 1}
         if len(wide) > 1:
-            raise ShapeError(f"{name}: shapes {' and '.join(map(str, shapes))} do not broadcast together")
+            raise ShapeError(
+                f"{name}: shapes {' and '.join(map(str, shapes))} do not broadcast together; from the last axis on, "
+                f"extents must be equal or 1{_column(shapes)}"
+            )
         out.append(wide.pop() if wide else 1)
     return tuple(out)
+
+
+def _column(shapes: Sequence[Shape]) -> str:
+    """What makes two shapes fit, if an axis at the end of one does: a vector of one number for each row."""
+    short, long = sorted(shapes[:2], key=len)
+    return "; x[..., None] adds a last axis" if len(shapes) == 2 and long[: len(short)] == short else ""
 
 
 def reshape(node: Node, shape: Shape) -> Node:
@@ -246,10 +255,11 @@ def _normalised(name: str, axes: tuple[int, ...], ndim: int) -> tuple[int, ...]:
     out = []
     for axis in axes:
         if not -ndim <= axis < ndim:
-            raise ShapeError(f"{name}: axis {axis} is out of range for {ndim} axes")
+            known = f"{ndim} axes, {-ndim} to {ndim - 1}" if ndim else "a tensor without axes"
+            raise ShapeError(f"{name}: axis {axis} is out of range for {known}")
         out.append(int(axis) % ndim)
     if len(set(out)) != len(out):
-        raise ShapeError(f"{name}: an axis is named twice in {axes}")
+        raise ShapeError(f"{name}: {axes} names an axis twice; name each once")
     return tuple(sorted(out))
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache, reduce
 import numpy as np
 
 from vkgrad.errors import DTypeError
+from vkgrad.spelling import meant
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +117,18 @@ def dtype_of(name: object) -> DType:
     except (TypeError, KeyError) as error:
         if isinstance(error, DTypeError):
             raise
-        raise DTypeError(f"no element type {name!r}; vkgrad has {', '.join(DTYPES)}") from None
+        if isinstance(name, np.dtype) and name.kind in "OSU":
+            kind = "Python objects" if name.kind == "O" else "text"
+            raise DTypeError(
+                f"dtype: {kind} cannot be elements; convert the array first, for example array.astype(np.float32)"
+            ) from None
+        if isinstance(name, int | tuple | list):
+            raise DTypeError(
+                f"dtype: {name!r} is no element type; several extents are one argument, as in vg.zeros((2, 3))"
+            ) from None
+        suggestion = meant(name, DTYPES) if isinstance(name, str) else ""
+        known = f"vkgrad has {', '.join(DTYPES)}"
+        raise DTypeError(f"dtype: no element type {name!r}; {f'{suggestion} ' if suggestion else ''}{known}") from None
 
 
 def integer_range(dtype: DType) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 `vkgrad.nn.functional` has the same without parameters; `vkgrad.nn.init` draws first values.
 """
 
+from typing import TYPE_CHECKING
+
 from vkgrad.nn import functional, init
 from vkgrad.nn.activation import (
     CELU,
@@ -153,6 +155,7 @@ from vkgrad.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from vkgrad.spelling import unknown_in
 
 __all__ = [
     "CELU",
@@ -315,3 +318,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = unknown_in("vkgrad.nn", globals())

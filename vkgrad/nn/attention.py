@@ -45,7 +45,9 @@ class MultiheadAttention(Module):
         dtype: Any = None,
     ) -> None:
         if embed_dim % num_heads:
-            raise ShapeError(f"MultiheadAttention: embed_dim {embed_dim} does not divide into {num_heads} heads")
+            raise ShapeError(
+                f"MultiheadAttention: embed_dim {embed_dim} must be a multiple of num_heads {num_heads}, which share it"
+            )
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.dropout = dropout

@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any
 
 from vkgrad import engine
+from vkgrad.errors import ArgumentError
 from vkgrad.nn.module import Module, attributes_of, parameter
 
 
@@ -18,11 +19,28 @@ class _Container(Module):
             trace.uses(self, attributes_of)
 
 
+def as_layer(owner: Module, place: int | str, layer: Any) -> Module:
+    """A module, or an error that says how the thing becomes one. Raises: `ArgumentError`."""
+    if isinstance(layer, Module):
+        return layer
+    kind = type(owner).__name__
+    if isinstance(layer, type):
+        mended = f"is the class {layer.__name__}; write {layer.__name__}() to make a layer"
+    elif isinstance(layer, list | tuple):
+        mended = f"is a {type(layer).__name__} of layers; write {kind}(*layers)"
+    elif callable(layer):
+        name = getattr(layer, "__name__", type(layer).__name__)
+        mended = f"is the function {name}; use a layer of nn. or a Module whose forward calls it"
+    else:
+        mended = f"is a {type(layer).__name__}, and only modules are layers"
+    raise ArgumentError(f"{kind}.{place} {mended}")
+
+
 class ModuleList(_Container):
     """A list of modules; its `forward` is for the module around it to write."""
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
-        self.layers = list(modules)
+        self.layers = [as_layer(self, place, module) for place, module in enumerate(modules)]
 
     def _contents(self) -> Mapping[str, Any]:
         """Name the layers "0", "1", ... as PyTorch does, not "layers.0"."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from vkgrad import functions as f
 from vkgrad.errors import OptionError, ShapeError
+from vkgrad.functions.convolution import MARGINS, sizes_of, unknown_margins
 from vkgrad.nn import init
 from vkgrad.nn.functional import pad
 from vkgrad.nn.module import Module, parameter
@@ -39,6 +40,13 @@ class _Convolution(Module):
         if padding_mode not in PADDING_MODES or (self.transposed and padding_mode != "zeros"):
             known = PADDING_MODES[:1] if self.transposed else PADDING_MODES
             raise OptionError(f"{type(self).__name__}: padding_mode must be {' or '.join(known)}, got {padding_mode!r}")
+        name = type(self).__name__
+        for what, value, least in (("kernel_size", kernel_size, 1), ("stride", stride, 1), ("dilation", dilation, 1)):
+            sizes_of(name, what, value, self.rank, least)
+        if not isinstance(padding, str):
+            sizes_of(name, "padding", padding, self.rank, 0)
+        elif padding not in MARGINS:
+            raise unknown_margins(name, padding)
         if in_channels % groups or out_channels % groups:
             raise ShapeError(
                 f"{type(self).__name__}: {in_channels} and {out_channels} channels do not divide into {groups} groups"

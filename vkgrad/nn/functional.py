@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
+from math import prod
 from typing import Any
 
 from vkgrad import functions as f
@@ -296,9 +297,21 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     """
     x, weight = asarray(x), asarray(weight)
     if x.ndim == 0 or x.shape[-1] != weight.shape[-1]:
-        raise ShapeError(f"linear: input {x.shape} needs a last axis of extent {weight.shape[-1]}")
+        raise ShapeError(
+            f"linear: input {x.shape} needs a last axis of extent {weight.shape[-1]}; {_mended(x, weight)}"
+        )
     y = x @ weight.T
     return y if bias is None else y + _beside(y, bias)
+
+
+def _mended(x: Tensor, weight: Tensor) -> str:
+    """What makes an input fit a weight (out, in)."""
+    makes, takes = weight.shape
+    if any(prod(x.shape[axis:]) == takes for axis in range(1, x.ndim - 1)):
+        return "put nn.Flatten() before it, or x.flatten(1)"
+    if x.ndim == 0:
+        return "reshape it"
+    return f"Linear({x.shape[-1]}, {makes}) takes that"
 
 
 def _beside(product: Tensor, bias: Any) -> Tensor:

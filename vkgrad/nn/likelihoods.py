@@ -8,15 +8,30 @@ from __future__ import annotations
 from math import log, pi
 from typing import Any
 
+import numpy as np
+
 from vkgrad import functions as f
 from vkgrad.composites import composite
 from vkgrad.custom_rules import stop_gradient
 from vkgrad.errors import OptionError, ShapeError
-from vkgrad.nn.losses import as_floating, pair, reduced
+from vkgrad.ir.dtypes import bfloat16
+from vkgrad.nn.losses import as_floating, looking, pair, reduced
 from vkgrad.precision import single
-from vkgrad.tensor import Tensor, asarray
+from vkgrad.tensor import Tensor, asarray, host_elements
 
 
+def _probabilities(input: Any, target: Any, *_: Any, **__: Any) -> None:
+    """Refuse what is no probability, as far as it is on the host."""
+    for what, value in (("input", input), ("target", target)):
+        known = host_elements(value) if isinstance(value, Tensor) else np.asarray(value)
+        if known is None or known.dtype.kind not in "iuf" or (isinstance(value, Tensor) and value.dtype is bfloat16):
+            continue
+        if (wrong := known[(known < 0) | (known > 1)]).size:
+            instead = "; binary_cross_entropy_with_logits takes logits" if what == "input" else ""
+            raise OptionError(f"binary_cross_entropy: {what} must be from 0 to 1, got {float(wrong[0]):g}{instead}")
+
+
+@looking(_probabilities)
 @composite
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
     """The cross entropy of probabilities `input` with probabilities `target`; a logarithm is at least -100.
@@ -25,6 +40,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
 
     Raises:
         ShapeError: the shapes differ.
+        OptionError: an element that is still on the host is outside of 0 to 1.
     """
     x, y = pair("binary_cross_entropy", input, target)
     values = (y - 1.0) * f.maximum(f.log1p(-x), -100.0) - y * f.maximum(f.log(x), -100.0)

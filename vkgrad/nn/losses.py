@@ -8,7 +8,9 @@ range makes the loss NaN. This module must not know modules or devices.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,9 +19,35 @@ from vkgrad.composites import composite
 from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.ir.dtypes import int32
 from vkgrad.precision import single
-from vkgrad.tensor import Tensor, asarray
+from vkgrad.tensor import Tensor, asarray, host_elements
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
+def looking(check: Callable[..., None]) -> Callable[[F], F]:
+    """Let `check` look at the arguments first: at what is still on the host, since a composite looks at no values."""
+
+    def decorated(function: F) -> F:
+        @wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            check(*arguments, **named)
+            return function(*arguments, **named)
+
+        return call  # type: ignore[return-value]
+
+    return decorated
+
+
+def _labels_of(name: str) -> Callable[..., None]:
+    def check(input: Any, target: Any, weight: Any = None, ignore_index: int | None = None, *_: Any, **__: Any) -> None:
+        known = host_elements(target) if isinstance(target, Tensor) and isinstance(input, Tensor) else None
+        if known is not None and known.dtype.kind in "iu" and input.ndim:
+            refuse_outside(name, known, input.shape[class_axis(name, input)], ignore_index)
+
+    return check
+
+
+@looking(_labels_of("cross_entropy"))
 @composite
 def cross_entropy(
     input: Any,
@@ -65,6 +93,7 @@ def cross_entropy(
     )
 
 
+@looking(_labels_of("nll_loss"))
 @composite
 def nll_loss(
     input: Any, target: Any, weight: Any = None, ignore_index: int | None = None, reduction: str = "mean"
@@ -199,7 +228,11 @@ def _label_loss(
     labels = as_labels(name, target, classes, ignore_index)
     row_shape = (*log_probabilities.shape[:axis], *log_probabilities.shape[axis + 1 :])
     if labels.shape != row_shape:
-        raise ShapeError(f"{name}: input {log_probabilities.shape} needs labels {row_shape}, got {labels.shape}")
+        is_one_hot = labels.shape == log_probabilities.shape
+        mended = f"; .argmax({axis}) makes labels of one-hot rows" if is_one_hot else ""
+        raise ShapeError(
+            f"{name}: input {log_probabilities.shape} needs labels {row_shape}, got {labels.shape}{mended}"
+        )
     column = (classes,) + (1,) * (log_probabilities.ndim - axis - 1)
     is_label = f.expand_dims(labels, axis=axis) == f.reshape(f.arange(classes, dtype=labels.dtype), column)
     factors = None if weight is None else asarray(weight).astype(log_probabilities.dtype)
@@ -241,24 +274,33 @@ def _is_probabilities(target: Any, logits: Tensor) -> bool:
 def as_labels(name: str, target: Any, classes: int, ignore_index: int | None) -> Tensor:
     """Labels as an integer tensor; those that come from the host are checked here, while they can be."""
     if isinstance(target, Tensor):
-        if target.dtype.kind not in "iu":
-            raise DTypeError(
-                f"{name}: labels must be integers, or probabilities shaped like the input, got {target.dtype.name}"
-            )
+        _refuse_other(name, target.dtype)
         return target
     labels = np.asarray(target)
-    if labels.dtype.kind not in "iu":
-        raise DTypeError(f"{name}: labels must be integers, or probabilities shaped like the input, got {labels.dtype}")
+    _refuse_other(name, labels.dtype)
+    refuse_outside(name, labels, classes, ignore_index)
+    return asarray(labels.astype(int32.numpy))
+
+
+def _refuse_other(name: str, dtype: Any) -> None:
+    if dtype.kind not in "iu":
+        raise DTypeError(
+            f"{name}: labels must be integers, or probabilities shaped like the input, got {dtype.name}; convert them "
+            "with .astype(vg.int32)"
+        )
+
+
+def refuse_outside(name: str, labels: np.ndarray, classes: int, ignore_index: int | None) -> None:
+    """Refuse labels on the host that are no class. Raises: `ShapeError` with the first of them."""
     outside = (labels < 0) | (labels >= classes)
     if ignore_index is not None:
         outside &= labels != ignore_index
     if outside.any():
         place = tuple(int(i) for i in np.argwhere(outside)[0])
         raise ShapeError(
-            f"{name}: label {labels[place]} at {list(place)} is outside 0..{classes - 1}; "
+            f"{name}: label {labels[place]} at {list(place)} is outside 0 to {classes - 1}, the classes of the input; "
             "pass ignore_index to leave a label out"
         )
-    return asarray(labels.astype(int32.numpy))
 
 
 def class_axis(name: str, x: Tensor) -> int:
@@ -270,14 +312,19 @@ def class_axis(name: str, x: Tensor) -> int:
 def as_floating(name: str, value: Any) -> Tensor:
     x = single(asarray(value))
     if x.dtype.kind != "f":
-        raise DTypeError(f"{name}: input must be of a float type, got {x.dtype.name}; convert it with .astype")
+        raise DTypeError(
+            f"{name}: input must be of a float type, got {x.dtype.name}; convert it with .astype(vg.float32)"
+        )
     return x
 
 
 def pair(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     x, y = as_floating(name, input), single(asarray(target))
     if x.shape != y.shape:
-        raise ShapeError(f"{name}: input {x.shape} and target {y.shape} must have one shape; reshape one of them")
+        mended = "reshape one of them"
+        if x.shape == (*y.shape, 1):
+            mended = "target[..., None] has it" if y.ndim != 1 else "target[:, None] has it"
+        raise ShapeError(f"{name}: input {x.shape} and target {y.shape} must have one shape; {mended}")
     return x, y
 
 

@@ -8,14 +8,17 @@ are private state, such as dropout's counter. This module must not know any laye
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from vkgrad import engine
-from vkgrad.errors import DataError, DTypeError, ShapeError
+from vkgrad.checked import Checked
+from vkgrad.elsewhere import MODULES
+from vkgrad.errors import ArgumentError, DataError, DTypeError, ShapeError, VkgradError
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import dtype_of
 from vkgrad.nn.hooks import Hook, HookHandle, added, hooked
 from vkgrad.showing import html_table
+from vkgrad.spelling import listed, meant, unknown
 from vkgrad.tensor import Tensor, asarray
 
 Self = TypeVar("Self", bound="Module")
@@ -31,6 +34,15 @@ def parameter(value: Any, requires_grad: bool = True) -> Tensor:
 Parameter = parameter  # PyTorch's name
 
 
+def is_parameter(value: Any) -> bool:
+    """Whether a value can stand where a parameter was: a parameter, a module that makes one, or None."""
+    return value is None or isinstance(value, Module) or (isinstance(value, Tensor) and value._requires_grad)
+
+
+# Called with each module that was called, its inputs and what it gave.
+on_call: list[Callable[[Any, tuple[Any, ...], Any], None]] = []
+
+
 class StateMismatch(NamedTuple):
     """What `load_state_dict(strict=False)` did not use: keys the file lacks, and keys the module lacks."""
 
@@ -38,7 +50,7 @@ class StateMismatch(NamedTuple):
     unexpected: list[str]
 
 
-class Module:
+class Module(Checked):
     """Base of all layers and models: assign tensors and modules as attributes, and write `forward`.
 
     Example:
@@ -60,16 +72,37 @@ class Module:
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         """Compute the output; every module writes its own."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward method; write one")
+        raise NotImplementedError(f"{type(self).__name__} has no forward method; write one, or put it in a Sequential")
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         if engine.trace is not None and (trace := engine.tracing()) is not None:
             trace.uses(self, attributes_of)
-        if self._hooks:
-            return hooked(self, self._hooks, inputs, options)
-        return self.forward(*inputs, **options)
+        try:
+            output = hooked(self, self._hooks, inputs, options) if self._hooks else self.forward(*inputs, **options)
+            for watch in on_call:
+                watch(self, inputs, output)
+            return output
+        except VkgradError as error:
+            _place(error, self)
+            raise
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not there: refused, with what was meant."""
+            own = getattr(type(self), name, None)
+            if isinstance(own, property):  # which is there, and lacks something itself
+                return own.__get__(self)
+            raise unknown(type(self).__name__, name, lambda: {*dir(type(self)), *vars(self)}, MODULES)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        old = vars(self).get(name)
+        if isinstance(old, Tensor) and old._requires_grad and not is_parameter(value):
+            kind = type(self).__name__
+            raise ArgumentError(
+                f"{kind}.{name} is a parameter, not a {type(value).__name__} without gradients: write "
+                f"{name}.assign(value) to change its values, or assign nn.parameter(value) or None"
+            )
         object.__setattr__(self, name, value)
         engine.renamed()
 
@@ -203,17 +236,25 @@ class Module:
             DataError: with `strict`, a key is missing or not known.
             ShapeError: a shape differs.
         """
+        kind = type(self).__name__
+        if not isinstance(state, Mapping):
+            raise ArgumentError(
+                f"load_state_dict: takes tensors by name, not a {type(state).__name__}; vg.load(path) reads them from "
+                "a file, other.state_dict() from a module"
+            )
         own = self.state_dict()
         mismatch = StateMismatch([k for k in own if k not in state], [k for k in state if k not in own])
         if strict and any(mismatch):
             raise DataError(
-                f"load_state_dict: {type(self).__name__} misses {_listed(mismatch.missing)} and does not know "
-                f"{_listed(mismatch.unexpected)}; pass strict=False to load what fits"
+                f"load_state_dict: {kind} misses {listed(mismatch.missing)} and does not know "
+                f"{listed(mismatch.unexpected)}; {_mended(mismatch)}"
             )
         values = {name: asarray(state[name], own[name].dtype) for name in own if name in state}
-        for name, value in values.items():
-            if value.shape != own[name].shape:
-                raise ShapeError(f"load_state_dict: {name} has shape {own[name].shape}, the state has {value.shape}")
+        other = [f"{k} is {own[k].shape}, not {v.shape}" for k, v in values.items() if v.shape != own[k].shape]
+        if other:
+            raise ShapeError(
+                f"load_state_dict: in {kind}, {listed(other, 6)}; make the model as it was when it was saved"
+            )
         for name, value in values.items():
             own[name].assign(value)
         return mismatch
@@ -274,10 +315,14 @@ class Module:
 
         Do it before the optimiser is made: its state has the types that the parameters had then.
         """
-        wanted = dtype_of(dtype)
-        if wanted.kind != "f":
+        try:
+            wanted = dtype_of(dtype)
+        except DTypeError:
+            wanted = None
+        if wanted is None or wanted.kind != "f":
+            shown = repr(dtype) if wanted is None else wanted.name
             raise DTypeError(
-                f"to: a module is converted to a float type, not {wanted.name}; devices: vkgrad.set_device"
+                f"to: a module is converted to a float type, not {shown}; for a device call vg.set_device(name), once"
             )
         for _, member in _members("", self):
             if isinstance(member, Tensor) and member.dtype.kind == "f":
@@ -323,6 +368,16 @@ class Module:
             count = sum(p.size for p in module.parameters())
             rows.append((name or "·", f"{type(module).__name__}({module.extra_repr()})", f"{count:,}", shapes))
         return html_table(type(self).__name__, rows, ("name", "module", "parameters", "its own"))
+
+
+def _place(error: VkgradError, module: Module) -> None:
+    """Say in an error where in the model it was raised, as far as it has come out of the calls."""
+    if error.raised_in is None:
+        error.raised_in, error.place = id(module), type(module).__name__
+        return
+    for name, member in module.named_modules():
+        if name and id(member) == error.raised_in:
+            error.place = f"{type(module).__name__}.{name} ({type(member).__name__})"
 
 
 def attributes_of(module: Module) -> dict[str, Any]:
@@ -379,8 +434,18 @@ def _is_saved(name: str) -> bool:
     return not name.rpartition(".")[2].startswith("_")
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names) if names else "nothing"
+def _mended(mismatch: StateMismatch) -> str:
+    """What makes the keys of a state fit: a prefix less, or another spelling."""
+    missing, unexpected = mismatch
+    for name in unexpected[:1]:
+        prefix = name.partition(".")[0] + "."
+        if {each.removeprefix(prefix) for each in unexpected} == set(missing):
+            return f"take off the prefix {prefix!r}: {{k.removeprefix({prefix!r}): v for k, v in state.items()}}"
+    letters = {name: "".join(c for c in name if not c.isdigit()) for name in (*missing, *unexpected)}
+    near = [(name, meant(name, [m for m in missing if letters[m] != letters[name]])) for name in unexpected]
+    if len(missing) == len(unexpected) and all(suggestion for _, suggestion in near):
+        return "; ".join(f"{name!r}: {suggestion}" for name, suggestion in near[:3])
+    return "pass strict=False to load what fits"
 
 
 def _lines(name: str, module: Module, around: tuple[Module, ...] = ()) -> Iterator[str]:

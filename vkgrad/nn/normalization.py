@@ -15,6 +15,8 @@ from vkgrad.nn.module import Module, parameter
 from vkgrad.nn.normalizing import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
 from vkgrad.tensor import Tensor, asarray, tensor
 
+_SPACE = {2: "", 3: ", T", 4: ", H, W", 5: ", D, H, W"}  # axes behind the channels, by how many there are in all
+
 
 def _extents(shape: int | Sequence[int]) -> tuple[int, ...]:
     return (shape,) if isinstance(shape, int) else tuple(shape)
@@ -93,7 +95,10 @@ class GroupNorm(Module):
         bias: bool = True,
     ) -> None:
         if num_channels % num_groups:
-            raise ShapeError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} equal groups")
+            raise ShapeError(
+                f"GroupNorm: {num_channels} channels do not divide into {num_groups} equal groups; num_groups must "
+                "divide num_channels"
+            )
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
@@ -161,13 +166,13 @@ class _BatchNorm(Module):
 
     def forward(self, x: Any) -> Tensor:
         x = asarray(x)
-        if x.ndim not in self.ranks or x.shape[1] != self.num_features:
-            raise ShapeError(
-                f"{type(self).__name__}: needs (B, {self.num_features}, ...) with {self.ranks} axes, got {x.shape}"
-            )
+        self._check(x)
         learns = self.training and self.running_mean is not None
         if learns and x.size == self.num_features:
-            raise ShapeError(f"{type(self).__name__}: needs more than one element per channel in training")
+            raise ShapeError(
+                f"{type(self).__name__}: input {x.shape} has one value per channel, which has no variance to train on; "
+                "call model.eval() to predict, or leave such a batch out with drop_last=True"
+            )
         return batch_norm(
             x,
             self.running_mean,
@@ -178,6 +183,19 @@ class _BatchNorm(Module):
             momentum=self._next_momentum() if learns else 0.0,
             eps=self.eps,
         )
+
+    def _check(self, x: Tensor) -> None:
+        """Refuse an input of other axes or channels, saying which layer takes it."""
+        name, features = type(self).__name__, self.num_features
+        if x.ndim in self.ranks and x.shape[1] == features:
+            return
+        axes = " or ".join(f"(B, {features}{_SPACE[rank]})" for rank in self.ranks)
+        if x.ndim in self.ranks:
+            mended = f"; num_features={x.shape[1]} takes that"
+        else:
+            fitting = {2: 1, 3: 1, 4: 2, 5: 3}.get(x.ndim)
+            mended = f"; {name[:-2]}{fitting}d takes {x.ndim} axes" if fitting else ""
+        raise ShapeError(f"{name}: needs {axes}, got {x.shape}{mended}")
 
     def _next_momentum(self) -> Any:
         """Count a batch, and say how much of it the running statistics take."""
@@ -240,10 +258,7 @@ class _InstanceNorm(_BatchNorm):
         x = asarray(x)
         if x.ndim == self.ranks[0] - 1:
             return f.squeeze(self.forward(f.expand_dims(x, axis=0)), axis=0)
-        if x.ndim not in self.ranks or x.shape[1] != self.num_features:
-            raise ShapeError(
-                f"{type(self).__name__}: needs (B, {self.num_features}, ...) with {self.ranks} axes, got {x.shape}"
-            )
+        self._check(x)
         return instance_norm(
             x,
             self.running_mean,

@@ -191,5 +191,7 @@ def _per_channel(value: Any, ndim: int) -> Any:
 def _last_axes(name: str, x: Tensor, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
     extents = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if x.shape[x.ndim - len(extents) :] != extents:
-        raise ShapeError(f"{name}: input {x.shape} does not end in {extents}")
+        raise ShapeError(
+            f"{name}: input {x.shape} does not end in {extents}; make normalized_shape the extents of its last axes"
+        )
     return tuple(range(x.ndim - len(extents), x.ndim))

@@ -93,6 +93,11 @@ def cell(kind: str, x: Tensor, state: tuple[Tensor, ...], w_ih: Tensor, w_hh: Te
     return _STEPS[kind](linear(x, w_ih, b_ih), state, w_hh, b_hh, None)
 
 
+def _mended(x: Tensor, inputs: int) -> str:
+    """What makes an input of other features fit."""
+    return f"; input_size={x.shape[-1]} takes that" if x.ndim and x.shape[-1] != inputs else ""
+
+
 # ---- layers
 class _Recurrent(Module):
     """Base of the recurrent layers: parameters for each layer and direction, and the walk through them."""
@@ -149,7 +154,7 @@ class _Recurrent(Module):
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             raise ShapeError(
                 f"{type(self).__name__}: needs (T, B, {self.input_size}), with batch_first (B, T, {self.input_size}), "
-                f"or (T, {self.input_size}); got {x.shape}"
+                f"or (T, {self.input_size}); got {x.shape}{_mended(x, self.input_size)}"
             )
         if not batched:
             x = f.expand_dims(x, axis=1)
@@ -321,11 +326,18 @@ class _Cell(Module):
     def forward(self, x: Any, hx: Any = None) -> Any:
         x = asarray(x)
         if x.shape[-1:] != (self.input_size,):
-            raise ShapeError(f"{type(self).__name__}: needs (B, {self.input_size}), got {x.shape}")
+            raise ShapeError(
+                f"{type(self).__name__}: needs (B, {self.input_size}), got {x.shape}{_mended(x, self.input_size)}"
+            )
         if hx is None:
             state = tuple(f.zeros((*x.shape[:-1], self.hidden_size), dtype=x.dtype) for _ in range(self.states))
         else:
             state = tuple(asarray(part) for part in (hx if self.states > 1 else (hx,)))
+            needed = (*x.shape[:-1], self.hidden_size)
+            if wrong := [part.shape for part in state if part.shape != needed]:
+                raise ShapeError(f"{type(self).__name__}: a state needs shape {needed}, got {wrong[0]}")
+            if len(state) != self.states:
+                raise ShapeError(f"{type(self).__name__}: needs {self.states} states (h, c), got {len(state)}")
         new = cell(self.kind, x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return new if self.states > 1 else new[0]
 

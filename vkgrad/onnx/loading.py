@@ -56,7 +56,8 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         model = onnx.load(path)
         onnx.checker.check_model(model)
     except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
-        raise DataError(f"{path}: not an ONNX model, or damaged: {error}") from error
+        words = str(error).partition("\n")[0][:80]
+        raise DataError(f"{path}: not an ONNX model, or damaged ({words}); export or fetch it again") from None
     unknown = sorted({_full_name(node) for node in model.graph.node} - set(OPERATORS))
     if unknown:
         raise UnsupportedError(f"{path}: vkgrad has no {', '.join(unknown)}; it reads {', '.join(sorted(OPERATORS))}")

@@ -86,7 +86,7 @@ class Writer:
 
 def _refusal(node: Node) -> str:
     if node.is_op("threefry"):
-        return "ONNX has no random numbers that are the same everywhere; call eval() on modules that drop out"
+        return "ONNX has no random numbers that are the same everywhere; call model.eval() first"
     if node.op.family is Family.LEAF:
         return f"a tensor {node} was never computed; read or vg.eval it before"
     return f"ONNX has no operator for {node.op.name}, which {node} needs"

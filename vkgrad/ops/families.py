@@ -25,6 +25,14 @@ def _names(dtypes: Sequence[DType]) -> str:
     return ", ".join(d.name for d in dtypes)
 
 
+def described(allowed: Sequence[DType]) -> str:
+    """Element types in words: those of a kind together where all of them are there."""
+    words = {"floats": FLOATING, "integers": INTEGRAL, "bools": (bool_,)}
+    whole = {word: group for word, group in words.items() if set(group) <= set(allowed)}
+    rest = [d.name for d in allowed if all(d not in group for group in whole.values())]
+    return " or ".join([*whole, *([", ".join(rest)] if rest else [])])
+
+
 @dataclass(frozen=True)
 class Taking:
     """All inputs have one type among `allowed`; the output has that type, or `gives`. Called with an op's name."""
@@ -38,7 +46,7 @@ class Taking:
             if any(d is not first for d in dtypes):
                 raise DTypeError(f"{name}: operands must have one type, got {_names(dtypes)}")
             if first not in self.allowed:
-                raise DTypeError(f"{name}: takes {_names(self.allowed)}, got {first.name}")
+                raise DTypeError(f"{name}: takes {described(self.allowed)}, got {first.name}; convert it with .astype")
             return self.gives or first
 
         return rule

@@ -19,7 +19,10 @@ from vkgrad.ops.samples import Samples, alike, case
 # ---- reshape
 def _reshape_shape(shapes: Sequence[Shape], *, shape: Shape) -> Shape:
     if prod(shapes[0]) != prod(shape):
-        raise ShapeError(f"reshape: {shapes[0]} has {prod(shapes[0])} elements, {shape} has {prod(shape)}")
+        raise ShapeError(
+            f"reshape: {shapes[0]} has {prod(shapes[0])} elements, {shape} has {prod(shape)}; one extent may be -1, "
+            "for what is left"
+        )
     return shape
 
 
@@ -36,7 +39,9 @@ view(
 # ---- permute
 def _permute_shape(shapes: Sequence[Shape], *, axes: Sequence[int]) -> Shape:
     if sorted(axes) != list(range(len(shapes[0]))):
-        raise ShapeError(f"permute: {tuple(axes)} is not an order of the {len(shapes[0])} axes of shape {shapes[0]}")
+        raise ShapeError(
+            f"permute: {tuple(axes)} must name each of the {len(shapes[0])} axes of shape {shapes[0]} once"
+        )
     return tuple(shapes[0][axis] for axis in axes)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from vkgrad import functions as f
 from vkgrad import tree
-from vkgrad.errors import DifferentiationError
+from vkgrad.errors import DifferentiationError, OptionError
 from vkgrad.history import no_grad
 from vkgrad.tensor import Tensor
 
@@ -29,6 +29,8 @@ def clip_grad_norm(grads: Any, max_norm: float, norm_type: float = 2.0) -> tuple
         (5.0, [0.6, 0.8])
     """
     leaves, structure = tree.flatten(grads)
+    if not max_norm >= 0:
+        raise OptionError(f"clip_grad_norm: max_norm must be at least 0, got {max_norm}")
     if not leaves:
         raise DifferentiationError("clip_grad_norm: there are no gradients")
     norm = get_total_norm(leaves, norm_type)

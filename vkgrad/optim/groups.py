@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkgrad import engine
-from vkgrad.errors import OptionError
+from vkgrad.errors import ArgumentError, OptionError
 from vkgrad.ir.dtypes import DType
 from vkgrad.tensor import Tensor, tensor
 
@@ -39,8 +39,11 @@ class ParameterGroup(MutableMapping[str, Any]):
         self.notes: dict[str, Any] = {}  # what others leave here, such as a schedule's "initial_lr"
 
     def set_rate(self, lr: float) -> None:
+        name = type(self.rule).__name__
+        if isinstance(lr, str):
+            raise ArgumentError(f"{name}: the learning rate lr must be a number, got {lr!r}")
         if not lr >= 0:
-            raise OptionError(f"{type(self.rule).__name__}: the learning rate must not be negative, got {lr}")
+            raise OptionError(f"{name}: the learning rate lr must be at least 0, got {lr}")
         self.rate = float(lr)
         self.lr_tensor.assign(scalar(self.rate, self.dtype))
 
@@ -90,8 +93,11 @@ class ParameterGroup(MutableMapping[str, Any]):
         return f"ParameterGroup({len(self.params)} parameters, lr={self.rate:g}{', ' if options else ''}{options})"
 
 
-def described(params: Any) -> list[Mapping[str, Any]]:
+def described(name: str, params: Any) -> list[Mapping[str, Any]]:
     """What an optimiser was given, as groups: a list of dicts with "params" is that already."""
+    if not isinstance(params, Tensor) and callable(getattr(params, "__func__", None)):
+        call = getattr(params, "__name__", "parameters")
+        raise ArgumentError(f"{name}: a method is no parameters; call it, model.{call}(), or pass the model")
     if not isinstance(params, Mapping | Tensor) and not hasattr(params, "named_parameters"):
         params = list(params)
         if params and all(isinstance(group, Mapping) and "params" in group for group in params):

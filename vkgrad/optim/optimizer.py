@@ -12,19 +12,21 @@ from copy import copy
 from typing import Any
 
 from vkgrad import engine
+from vkgrad.checked import Checked
 from vkgrad.composites import composite
 from vkgrad.errors import DataError, DifferentiationError, OptionError, ShapeError
 from vkgrad.history import no_grad
 from vkgrad.ir.dtypes import DType
 from vkgrad.optim.groups import ParameterGroup, State, described
 from vkgrad.optim.parameters import named_parameters, with_gradients
+from vkgrad.spelling import listed
 from vkgrad.tensor import Tensor, asarray
 
 # No options of a rule.
 _OWN = ("lr", "params", "defaults", "param_groups", "_options", "_state", "_names")
 
 
-class Optimizer:
+class Optimizer(Checked):
     """Base of the optimisers.
 
     Args:
@@ -57,7 +59,7 @@ class Optimizer:
         self._names: dict[int, str] = {}
         self.defaults = {"lr": lr, **{name: getattr(self, name) for name in self._options}}
         self.param_groups: list[ParameterGroup] = []
-        for group in described(params):
+        for group in described(type(self).__name__, params):
             self.add_param_group(group)
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
@@ -137,10 +139,14 @@ class Optimizer:
             ShapeError: the two do not belong together, or a tensor is not one of this optimiser's parameters.
         """
         gradients: dict[str, Tensor] = {}
-        for p, gradient in with_gradients(params, grads):
+        for place, p, gradient in with_gradients(params, grads):
             name = self._names.get(id(p))
             if name is None:
-                raise ShapeError(f"update: a tensor of shape {p.shape} is not one that this optimiser was made with")
+                kind = type(self).__name__
+                raise ShapeError(
+                    f"update: {place} {p.shape} is none of the parameters that this {kind} was made with; make one for "
+                    "this model"
+                )
             gradients[name] = gradient
         self._step(gradients)
 
@@ -224,7 +230,7 @@ class Optimizer:
         """
         own = self.state_dict()
         if set(own) != set(state):
-            different = ", ".join(sorted(set(own) ^ set(state)))
+            different = listed(sorted(set(own) ^ set(state)))
             raise DataError(f"load_state_dict: this {type(self).__name__} and the state differ in {different}")
         _replace(own, {name: asarray(value, own[name].dtype) for name, value in state.items()})
         for group in self.param_groups:

@@ -7,7 +7,10 @@ from typing import Any
 
 from vkgrad import tree
 from vkgrad.errors import OptionError, ShapeError
+from vkgrad.spelling import listed
 from vkgrad.tensor import Tensor
+
+MENDED = "pass the gradients that grad gave for these parameters"
 
 
 def named_parameters(params: Any) -> dict[str, Tensor]:
@@ -21,8 +24,8 @@ def named_parameters(params: Any) -> dict[str, Tensor]:
     return found
 
 
-def with_gradients(params: Any, grads: Any) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield each parameter of `params` with its gradient in `grads`, which has the same nesting.
+def with_gradients(params: Any, grads: Any) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """Yield each parameter of `params`, after its place, with its gradient in `grads`, which has the same nesting.
 
     A list goes with a tuple, and a module with a dict of the names of its parameters.
 
@@ -34,15 +37,19 @@ def with_gradients(params: Any, grads: Any) -> Iterator[tuple[Tensor, Tensor]]:
     if form != other:
         own, found = _places(leaves), _places(others)
         if own.keys() != found.keys():
-            differing = ", ".join(sorted(own.keys() ^ found.keys()))
-            raise ShapeError(f"update: parameters and gradients differ in {differing}; pass what grad was asked for")
+            is_pair = isinstance(grads, tuple) and len(grads) == 2 and tree.structure(grads[1]) == form
+            mended = "value, gradients = vg.value_and_grad(f)(params) takes them apart" if is_pair else MENDED
+            raise ShapeError(
+                f"update: parameters and gradients differ in {listed(sorted(own.keys() ^ found.keys()))}; {mended}"
+            )
         gradients = [found[place] for place in own]
     for leaf, gradient in zip(leaves, gradients, strict=True):
         parameter = leaf.value
         if gradient.shape != parameter.shape:
-            place = _readable(leaf.path)
-            raise ShapeError(f"update: {place} has shape {parameter.shape}, its gradient {gradient.shape}")
-        yield parameter, gradient
+            raise ShapeError(
+                f"update: {_readable(leaf.path)} has shape {parameter.shape}, its gradient {gradient.shape}; {MENDED}"
+            )
+        yield _readable(leaf.path), parameter, gradient
 
 
 def _listed(nesting: Any) -> Any:

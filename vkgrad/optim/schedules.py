@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from math import cos, pi
 from typing import Any
 
-from vkgrad.errors import DataError, OptionError
+from vkgrad.checked import Checked
+from vkgrad.errors import ArgumentError, DataError, OptionError
 from vkgrad.optim.groups import ParameterGroup
 from vkgrad.optim.optimizer import Optimizer
 
 
-class Schedule:
+class Schedule(Checked):
     """Base of the schedules: a rate for each number of steps and each first rate, in closed form.
 
     Example:
@@ -32,6 +33,11 @@ class Schedule:
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentError(
+                f"{type(self).__name__}: its first argument is the optimiser whose rate it sets, not a "
+                f"{type(optimizer).__name__}; write optimizer = vg.optim.SGD(...) first"
+            )
         self.optimizer = optimizer
         self.base_lrs = [group.notes.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups]
         self.last_epoch: float = 0
