@@ -110,7 +110,7 @@ def test_reading() -> None:
     assert np.asarray(x, np.float64).dtype == np.float64
     assert repr(x) == "tensor([[1.5, 2. ]], dtype=float32)"
     assert repr(vg.tensor(1.0, requires_grad=True)) == "tensor(1., dtype=float32, requires_grad=True)"
-    with pytest.raises(ShapeError, match=r"item: a tensor of shape \(1, 2\) has 2 elements"):
+    with pytest.raises(ShapeError, match=r"item\(\): a tensor of shape \(1, 2\) has 2 elements"):
         x.item()
     with pytest.raises(ShapeError):
         bool(x == x)
