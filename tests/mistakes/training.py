@@ -468,7 +468,7 @@ MISTAKES = [
         model = nn.Linear(4, 3)
         vg.fit(model, optim.SGD(model, lr=0.1), nn.mse_loss, (x, y), epochs=1)  # <-
         """,
-        ArgumentError,
+        OptionError,
         ("fit", "tuple"),
         "vg.data.DataLoader",
     ),

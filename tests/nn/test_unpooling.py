@@ -70,7 +70,7 @@ def test_a_root_of_nothing_has_no_slope() -> None:
             ShapeError,
             r"output_size \(9,\) must be less than a stride from \(4,\)",
         ),
-        (lambda: nn.Unfold(2)(vg.zeros((4, 4))), ShapeError, "unfold: takes"),
+        (lambda: nn.Unfold(2)(vg.zeros((4, 4))), ShapeError, "Unfold: takes"),
         (lambda: nn.Fold(4, 2)(vg.zeros((1, 4, 5))), ShapeError, r"need \(B, C \* 4, 9\), got \(1, 4, 5\)"),
         (lambda: nn.ChannelShuffle(2)(vg.zeros((1, 3, 4))), ShapeError, "divides into 2 groups"),
         (lambda: nn.functional.pdist(vg.zeros((3,))), ShapeError, r"takes rows \(N, D\)"),
