@@ -69,6 +69,8 @@ def test_a_distribution_function_is_the_integral_of_the_density(name: str) -> No
     places = made.sample(vg.random.key(1), 50, dtype="float64")
     slope = vg.grad(lambda x: made.cdf(x).sum())(places)
     np.testing.assert_allclose(slope.numpy(), made.prob(places).numpy(), rtol=1e-9, atol=1e-12)
+    parts = vg.linspace(0.02, 0.98, 13, dtype="float64")
+    np.testing.assert_allclose(made.cdf(made.icdf(parts)).numpy(), parts.numpy(), rtol=1e-11)
     nowhere = vg.tensor([-1e30, 1e30], "float64")
     np.testing.assert_allclose(made.cdf(nowhere).numpy(), [0, 1], atol=1e-12)
 

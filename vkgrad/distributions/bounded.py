@@ -60,6 +60,10 @@ class Uniform(Distribution):
         x, low, high = self._with(value)
         return f.clip((x - low) / (high - low), 0.0, 1.0)
 
+    def icdf(self, value: Any) -> Tensor:
+        p, low, high = together(value, *self._kept())
+        return low + (high - low) * p
+
 
 class Beta(Distribution):
     """The density x**(concentration1 - 1) (1 - x)**(concentration0 - 1), over its integral."""

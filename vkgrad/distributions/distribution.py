@@ -112,6 +112,10 @@ class Distribution:
         """The probability of a sample that is not above `value`."""
         raise UnsupportedError(f"{self._name}: no closed form of its distribution function is known here")
 
+    def icdf(self, value: Any) -> Tensor:
+        """What a sample is not above with probability `value`: the inverse of `cdf`."""
+        raise UnsupportedError(f"{self._name}: no closed form of its quantiles is known here")
+
     # ---- what follows
     @property
     def stddev(self) -> Tensor:

@@ -12,7 +12,7 @@ from vkgrad import functions as f
 from vkgrad import random
 from vkgrad.distributions.constraints import nonnegative, positive, real
 from vkgrad.distributions.distribution import Distribution
-from vkgrad.distributions.parameters import HALF_LOG_2PI, times, within
+from vkgrad.distributions.parameters import HALF_LOG_2PI, times, together, within
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.op import Shape
 from vkgrad.tensor import Operand, Tensor
@@ -51,6 +51,10 @@ class Exponential(Distribution):
     def cdf(self, value: Any) -> Tensor:
         x, rate = self._with(value)
         return -f.expm1(-rate * f.maximum(x, 0.0))
+
+    def icdf(self, value: Any) -> Tensor:
+        p, rate = together(value, *self._kept())
+        return -f.log1p(-p) / rate
 
 
 class Gamma(Distribution):
@@ -131,6 +135,10 @@ class Weibull(Distribution):
         log_z = f.log(f.where(positive, x, 1.0) / scale)
         return f.where(positive, -f.expm1(-f.exp(k * log_z)), 0.0)
 
+    def icdf(self, value: Any) -> Tensor:
+        p, scale, k = together(value, *self._kept())
+        return scale * (-f.log1p(-p)) ** (1 / k)
+
 
 class LogNormal(Distribution):
     """Numbers whose logarithm is normal of mean `loc` and standard deviation `scale`."""
@@ -176,6 +184,10 @@ class LogNormal(Distribution):
         log_x = f.log(f.where(positive, x, 1.0))
         return f.where(positive, 0.5 * f.erfc((loc - log_x) / scale * math.sqrt(0.5)), 0.0)
 
+    def icdf(self, value: Any) -> Tensor:
+        p, loc, scale = together(value, *self._kept())
+        return f.exp(loc + scale * math.sqrt(2) * f.erfinv(2 * p - 1))
+
 
 class _Half(Distribution):
     """The size of a number that is symmetric about 0."""
@@ -214,6 +226,10 @@ class HalfNormal(_Half):
         x, scale = self._with(value)
         return f.erf(f.maximum(x, 0.0) / scale * math.sqrt(0.5))
 
+    def icdf(self, value: Any) -> Tensor:
+        p, scale = together(value, *self._kept())
+        return scale * math.sqrt(2) * f.erfinv(p)
+
 
 class HalfCauchy(_Half):
     """The size of a Cauchy number about 0; it has no mean."""
@@ -240,3 +256,7 @@ class HalfCauchy(_Half):
     def cdf(self, value: Any) -> Tensor:
         x, scale = self._with(value)
         return 2 / math.pi * f.atan(f.maximum(x, 0.0) / scale)
+
+    def icdf(self, value: Any) -> Tensor:
+        p, scale = together(value, *self._kept())
+        return scale * f.tan(math.pi / 2 * p)

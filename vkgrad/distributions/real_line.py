@@ -12,7 +12,7 @@ from vkgrad import functions as f
 from vkgrad import random
 from vkgrad.distributions.constraints import positive, real
 from vkgrad.distributions.distribution import Distribution
-from vkgrad.distributions.parameters import HALF_LOG_2PI, log_beta
+from vkgrad.distributions.parameters import HALF_LOG_2PI, log_beta, together
 from vkgrad.ir.dtypes import DType
 from vkgrad.ir.op import Shape
 from vkgrad.tensor import Operand, Tensor
@@ -67,6 +67,10 @@ class Normal(_LocationScale):
         x, loc, scale = self._with(value)
         return 0.5 * f.erfc((loc - x) / scale * math.sqrt(0.5))
 
+    def icdf(self, value: Any) -> Tensor:
+        p, loc, scale = together(value, *self._kept())
+        return loc + scale * math.sqrt(2) * f.erfinv(2 * p - 1)
+
 
 class Laplace(_LocationScale):
     """The density exp(-|x - loc| / scale) / (2 scale)."""
@@ -93,6 +97,11 @@ class Laplace(_LocationScale):
         z = (x - loc) / scale
         return 0.5 - 0.5 * f.sign(z) * f.expm1(-f.abs(z))
 
+    def icdf(self, value: Any) -> Tensor:
+        p, loc, scale = together(value, *self._kept())
+        side = 2 * p - 1
+        return loc - scale * f.sign(side) * f.log1p(-f.abs(side))
+
 
 class Cauchy(_LocationScale):
     """The density 1 / (pi scale (1 + ((x - loc) / scale)**2)); it has no mean."""
@@ -117,6 +126,10 @@ class Cauchy(_LocationScale):
     def cdf(self, value: Any) -> Tensor:
         x, loc, scale = self._with(value)
         return f.atan((x - loc) / scale) / math.pi + 0.5
+
+    def icdf(self, value: Any) -> Tensor:
+        p, loc, scale = together(value, *self._kept())
+        return loc + scale * f.tan(math.pi * (p - 0.5))
 
 
 class StudentT(Distribution):
