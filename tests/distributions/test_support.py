@@ -109,7 +109,8 @@ def test_edges(density: Callable[[], D.Distribution], at: Any, expected: float) 
         (lambda: D.MultivariateNormal([0.0, 0.0], [[1.0, 2.0], [0.0, 1.0]]), "covariance_matrix must be symmetric"),
         (lambda: D.MultivariateNormal([0.0, 0.0]), "takes one of covariance_matrix, precision_matrix and scale_tril"),
         (lambda: D.MultivariateNormal([0.0], np.eye(2)), r"loc \(1,\) and a matrix \(2, 2\) do not fit"),
-        (lambda: D.Normal(vg.zeros(2), vg.ones(3)), "shapes"),
+        (lambda: D.Normal(vg.zeros(2), vg.ones(3)), r"distributions.Normal: shapes \(2,\) and \(3,\)"),
+        (lambda: D.Normal(vg.zeros(2), 1.0).log_prob(vg.ones(3)), r"distributions.Normal: shapes \(3,\) and \(2,\)"),
         (lambda: D.Independent(D.Normal(0.0, 1.0), 1), r"the batch \(\) has no 1 axes to take"),
         (lambda: D.MixtureSameFamily(D.Categorical([1.0, 1.0]), D.Normal(vg.zeros(3), 1.0)), "a mixture of 2 takes"),
         (lambda: D.MixtureSameFamily(D.Normal(0.0, 1.0), D.Normal(vg.zeros(3), 1.0)), "are mixed by a Categorical"),
@@ -131,7 +132,12 @@ def test_tensors_are_not_looked_at() -> None:
     with vg.counting() as c:
         D.Normal(vg.tensor(0.0), vg.tensor(-1.0))
         D.Normal(0.0, -1.0, validate_args=False)
+        counts, ends = vg.tensor([3.0, 4.0]), vg.tensor([0.0, 1.0])
+        binomial, uniform = D.Binomial(counts, 0.5), D.Uniform(ends, ends + 1)
+        binomial.log_prob(vg.tensor([1.0, 5.0])), uniform.log_prob(ends), repr((binomial, uniform, uniform.support))
+        D.biject_to(uniform.support)(vg.zeros(2))
     assert c.flushes == 0
+    assert vg.jit(lambda n: D.Binomial(n, 0.5).log_prob(5.0))(counts).tolist() == [-np.inf, -np.inf]
 
 
 # ---- transforms

@@ -48,14 +48,19 @@ def _broken(x: Any) -> Any:
     return (x % 1 != 0) & (x == x)
 
 
+def _shown(bound: Any) -> str:
+    """A bound in words; one that is a tensor is not read for it."""
+    return str(bound) if isinstance(bound, int | float) else "a bound"
+
+
 def greater_than(low: Any) -> Constraint:
     """Numbers above `low`."""
-    return Constraint(f"greater than {low}", lambda x: x <= low, bounds=(low, None))
+    return Constraint(f"greater than {_shown(low)}", lambda x: x <= low, bounds=(low, None))
 
 
 def interval(low: Any, high: Any) -> Constraint:
     """Numbers from `low` to `high`, both included."""
-    return Constraint(f"from {low} to {high}", lambda x: (x < low) | (x > high), bounds=(low, high))
+    return Constraint(f"from {_shown(low)} to {_shown(high)}", lambda x: (x < low) | (x > high), bounds=(low, high))
 
 
 def integers(low: int, high: Any = None) -> Constraint:
@@ -63,7 +68,7 @@ def integers(low: int, high: Any = None) -> Constraint:
     if high is None:
         return Constraint(f"whole numbers from {low} on", lambda x: (x < low) | _broken(x), is_discrete=True)
     return Constraint(
-        f"whole numbers from {low} to {high}",
+        f"whole numbers from {low} to {_shown(high)}",
         lambda x: (x < low) | (x > high) | _broken(x),
         bounds=(low, high),
         is_discrete=True,

@@ -76,7 +76,10 @@ class Distribution:
         """`value` and the parameters, in their common type."""
         if self.validate_args:
             self._demand("a value", value, self.support)
-        return together(value, *self._kept())
+        x, *parameters = together(value, *self._kept())
+        # Reported here, where it has the distribution's name, and not by the first operation of a density.
+        b.broadcast_shapes(self._name, x.shape[: x.ndim - len(self.event_shape)], self.batch_shape)
+        return [x, *parameters]
 
     def _all(self) -> list[Tensor]:
         """The parameters in their common type, each of the whole batch's shape."""
