@@ -307,6 +307,8 @@ LONG: dict[str, tuple[list[np.ndarray], dict[str, Any], int]] = {
     "linear_scan": ([ones(9000, 1, dtype="f4"), whole(9000, 1)], {"reverse": False}, 2),
     "scatter": ([whole(9000, 1), whole(9000, low=-1, high=700, dtype="i4")],
                 {"extent": 600, "join": "sum", "chunk": 0}, 2),
+    "scatter by sorting": ([whole(17_000, 1), whole(17_000, low=-1, high=30_500, dtype="i4")],
+                           {"extent": 30_000, "join": "sum", "chunk": 0}, 14),
     "dft": ([whole(1, 4096, 2)], {"inverse": False, "real": False}, 2),
 }  # fmt: skip
 

@@ -24,6 +24,7 @@ from vkgrad.ir.node import Node
 from vkgrad.ir.op import NOT_DIFFERENTIABLE, Family, Op, Shape, register
 from vkgrad.ops.arithmetic import guarded_product
 from vkgrad.ops.families import routine
+from vkgrad.ops.radix import sorted_by_digits
 from vkgrad.ops.reductions import is_extreme
 from vkgrad.ops.samples import case, uniform
 from vkgrad.ops.scattering import (
@@ -36,6 +37,7 @@ from vkgrad.ops.scattering import (
     segments_geometry,
     segments_meaning,
 )  # fmt: skip
+from vkgrad.ops.sorting import LONG as LONG_SORT
 from vkgrad.ops.sorting import argsort, inverse, searchsorted
 from vkgrad.ops.views import pad, permute, slice_
 
@@ -236,7 +238,12 @@ def _scatter_passes(node: Node, width: Any) -> Node:
     if chunk:
         parts = b.build("scatter", values, index, extent=extent, join=join, chunk=chunk)
         return b.reshape(_all_parts(parts, len(lead), join, software), node.shape)
-    return b.reshape(_by_sorting(*_in_one_row(values, index, extent), rows * extent, join), node.shape)
+    wide, place = _in_one_row(values, index, extent)
+    if software or rows * m < LONG_SORT:
+        order = argsort(place)
+    else:
+        order = sorted_by_digits(place, bits=(rows * extent).bit_length())
+    return b.reshape(_by_sorting(wide, place, order, rows * extent, join), node.shape)
 
 
 def _all_parts(parts: Node, axis: int, join: str, software: bool) -> Node:
@@ -266,10 +273,9 @@ def _in_one_row(values: Node, index: Node, extent: int) -> tuple[Node, Node]:
     return b.reshape(values, (rows * m, c)), b.reshape(place, (rows * m,))
 
 
-def _by_sorting(values: Node, place: Node, extent: int, join: str) -> Node:
+def _by_sorting(values: Node, place: Node, order: Node, extent: int, join: str) -> Node:
     """Each place joins its own run of the values sorted by place, whole blocks of it at once."""
     m, c = values.shape
-    order = argsort(place)
     bounds = searchsorted(gather(place, order, 0), b.build("iota", extent=extent + 1))
     block = min(max(64, 1 << (m.bit_length() + 1) // 2), m)
     whole = slice_(order, [0], [m // block * block], [1])

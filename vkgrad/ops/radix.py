@@ -26,9 +26,12 @@ BLOCK, EACH = 2048, 16  # elements of a block and of a lane: what every device's
 DIGITS = 256
 
 
-def sorted_by_digits(x: Node, descending: bool) -> Node:
-    """Where each element of sorted x is, along the last axis, for types of at most 32 bits."""
-    now, lowest, highest = x, 0, 32
+def sorted_by_digits(x: Node, descending: bool = False, bits: int = 32) -> Node:
+    """Where each element of sorted x is, along the last axis, for types of at most 32 bits.
+
+    `bits` says that x are whole numbers that are not negative and have no more bits.
+    """
+    now, lowest, highest = x, 0, bits
     if x.dtype.kind == "f":
         now, lowest = b.cast(x, float32), {"float16": 8, "bfloat16": 16}.get(x.dtype.name, 0)  # the rest of it is zeros
     elif x.dtype.kind == "b":
