@@ -16,7 +16,7 @@ from vkgrad.functions.elementwise import maximum, minimum, where
 from vkgrad.functions.joining import padded
 from vkgrad.indexing import Lookup, Region, cut, merge, parse
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import bool_
+from vkgrad.ir.dtypes import bool_, int32
 from vkgrad.ir.node import Node
 from vkgrad.ir.op import Shape
 from vkgrad.ops.indexed import scatter
@@ -61,6 +61,9 @@ class Update:
         return self._changed(values, lambda old, new: old + new, "sum")
 
     def subtract(self, values: Operand) -> Tensor:
+        """Raises `DTypeError` where x is a mask."""
+        if self.x.dtype is bool_:
+            raise DTypeError("at: masks have no differences; use .astype(vg.int32) first")
         return self._changed(values, lambda old, new: old - new, "sum")
 
     def multiply(self, values: Operand) -> Tensor:
@@ -91,6 +94,9 @@ class Update:
 
     def _changed(self, values: Operand, combine: Combine, join: str | None) -> Tensor:
         x, index = self.x, self.index
+        if x.dtype is bool_ and join is not None:  # as numbers, of which masks say that they are not 0
+            numbers = At(x.astype(int32))[index]._changed(lift(values).astype(bool_).astype(int32), combine, join)
+            return numbers.astype(bool_)
         new = lift(values).astype(x.dtype)
         if isinstance(index, Tensor) and index.dtype is bool_:
             if b.broadcast_shapes("at", x.shape, index.shape, new.shape) != x.shape:

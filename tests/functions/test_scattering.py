@@ -50,6 +50,33 @@ def test_segments(join: str, size: str) -> None:
         assert np.array_equal(function(values, index, extent).numpy(), found.numpy()), "two runs differ"
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", ["i1", "i2", "u1", "u2", "f2", "?"])
+def test_extremes_of_narrow_types_and_masks(dtype: str, size: str) -> None:
+    """Places that nothing is sent to hold the least of the narrow type, not what is left of that of a wider one."""
+    m, extent, _ = SIZES[size]
+    generator = np.random.default_rng(2)
+    index = generator.integers(0, extent, m).astype("i4")
+    if dtype == "?":
+        values, x = generator.random(m) < 0.5, generator.random(extent) < 0.5
+    elif dtype == "f2":
+        values, x = -generator.random(m).astype(dtype), -generator.random(extent).astype(dtype)
+    else:
+        info = np.iinfo(dtype)
+        values, x = (generator.integers(info.min, info.max // 2, n, dtype=dtype, endpoint=True) for n in (m, extent))
+    for join in ("max", "min", *(("sum", "prod") if dtype == "?" else ())):
+        exact = x.copy()
+        UFUNCS[join].at(exact, index, values)
+        name = {"sum": "add", "prod": "multiply"}.get(join, join)
+        with vg.counting() as c:
+            found = getattr(vg.tensor(x).at[index], name)(values).numpy()
+        assert c.host_nodes == 0 and found.dtype == dtype
+        np.testing.assert_array_equal(found, exact)
+        if dtype != "?" and join in ("max", "min"):
+            found = getattr(vg, f"segment_{join}")(values, index, extent).numpy()
+            np.testing.assert_array_equal(found, expected(join, index, values, extent))
+
+
 def test_one_place_takes_all_and_others_none() -> None:
     values = draw(5000, 1)
     index = np.full(5000, 7000, "i4")

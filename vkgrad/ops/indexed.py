@@ -145,8 +145,13 @@ def scatter(values: Node, index: Node, extent: int, join: str = "sum") -> Node:
     wide = b.cast(values, values.dtype.computed)  # types that are only stored are rounded once, at the end
     index = b.cast(index, index.dtype.computed)  # and may not be able to count the places
     if index.shape[-1] <= FEW:
-        return b.cast(_by_looking(wide, index, extent, join), values.dtype)
-    return b.cast(b.build("scatter", wide, index, extent=extent, join=join, chunk=0), values.dtype)
+        found = _by_looking(wide, index, extent, join)
+    else:
+        found = b.build("scatter", wide, index, extent=extent, join=join, chunk=0)
+    if wide.dtype is not values.dtype and wide.dtype.kind != "f" and join in ("max", "min"):
+        # Where nothing is sent there is the least of the wider type, which would wrap.
+        found = b.apply("maximum" if join == "max" else "minimum", found, identity(join, values.dtype))
+    return b.cast(found, values.dtype)
 
 
 def scatter_add(g: Node, index: Node, axis: int, extent: int) -> Node:
