@@ -48,7 +48,7 @@ NEIGHBOUR = Ulps(1, 1, 0)
 
 _TABLE: dict[Ulps, tuple[str, ...]] = {
     NEIGHBOUR: ("nextafter",),
-    ROUNDED: ("add", "subtract", "multiply", "multiply_no_nan", "square"),
+    ROUNDED: ("add", "subtract", "multiply", "multiply_no_nan", "multiply_or_zero", "square"),
     DIVIDED: ("divide", "reciprocal", "sqrt"),
     TWICE_ROUNDED: ("rsqrt",),
     FUNCTION: (

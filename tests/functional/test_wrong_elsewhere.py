@@ -75,6 +75,49 @@ def test_no_nan_from_the_branch_that_is_not_taken(f: Any, at: list[float], expec
     np.testing.assert_allclose(slopes(f, at, dtype), expected, rtol=1e-6)
 
 
+HIDDEN: dict[str, Callable[[vg.Tensor], vg.Tensor]] = {
+    "x log x": lambda x: x * vg.log(x),
+    "x sqrt x": lambda x: x * vg.sqrt(x),
+    "three factors": lambda x: x * vg.log(x) * vg.exp(x * x),
+    "quotient": lambda x: vg.sin(x) / x / x,
+    "silu": vg.silu,
+    "gelu": vg.gelu,
+    "mish": vg.mish,
+    "softmax": vg.softmax,
+    "logsumexp": lambda x: vg.logsumexp(x) * x,
+    "hypot": lambda x: vg.hypot(x, x * x),
+    "sinc": vg.sinc,
+    "norm": lambda x: vg.norm(x, 3) * x,
+    "std": lambda x: vg.std(x) * x,
+    "prod": lambda x: vg.prod(x) * x,
+    "cumprod": lambda x: vg.cumprod(x, 0) * x,
+    "logcumsumexp": lambda x: vg.logcumsumexp(x, 0),
+    "linear_scan": lambda x: vg.linear_scan(x, x * x),
+    "sort": lambda x: vg.sort(x) * vg.log(x),
+    "quantile": lambda x: vg.quantile(x, 0.3) * x,
+    "segment_prod": lambda x: vg.segment_prod(x, vg.tensor([0, 1, 0, 1, 0, 1, 0]), 2).sum() * x,
+    "var": lambda x: vg.var(x) / x,
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_is_hidden_has_no_derivative_of_any_order(name: str) -> None:
+    """Gradient, Hessian, forward mode and third derivative of a branch that is nowhere taken are 0, never NaN."""
+    points = [0.0, -0.0, 1.0, -1.0, inf, -inf, nan]
+
+    def hidden(x: vg.Tensor) -> vg.Tensor:
+        return vg.where(vg.zeros_like(x) > 0, HIDDEN[name](x), 0.0).sum()
+
+    with resident():
+        assert vg.grad(hidden)(vg.tensor(points)).tolist() == [0] * 7
+    with config.override(device="cpu"):
+        at = vg.tensor(points)
+        assert vg.jvp(hidden, (at,), (vg.ones(7),))[1].item() == 0
+        assert not vg.hessian(hidden)(at).numpy().any()
+        third = vg.grad(lambda x: vg.grad(lambda y: vg.grad(hidden)(y).sum())(x).sum())
+        assert not third(at).numpy().any()
+
+
 def test_where_both_branches_are_singular_the_derivative_is_that_of_the_one_taken() -> None:
     found = slopes(lambda x: vg.where(x >= 0, vg.sqrt(x), vg.log(-x)), [4.0, -2.0])
     np.testing.assert_allclose(found, [0.25, -0.5], rtol=1e-6)
@@ -108,6 +151,42 @@ def test_softplus_at_zero() -> None:
     assert slopes(vg.softplus, [0.0]) == [0.5]
     assert slopes(lambda x: vg.logaddexp(x, x), [3.0]) == [1]
     assert slopes(lambda x: vg.logsumexp(vg.stack([x, vg.zeros_like(x)]), axis=0), [0.0]) == [0.5]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_smooth_has_all_its_derivatives_at_ties(dtype: str) -> None:
+    """log(1 + exp(x)) at 0, whichever way it is written: 1/2, 1/4, 0, -1/8, 0, 1/4."""
+    expected = [np.log(2), 0.5, 0.25, 0, -0.125, 0, 0.25]
+    zero = vg.tensor(0.0, dtype)
+    ways: dict[str, Any] = {
+        "softplus": vg.softplus,
+        "logaddexp": lambda x: vg.logaddexp(x, 0.0),
+        "the other way around": lambda x: vg.logaddexp(0.0, x),
+        "both": lambda x: vg.logaddexp(x / 2, -x / 2) + x / 2,
+        "base 2": lambda x: vg.logaddexp2(x / np.log(2), 0.0) * np.log(2),
+        "logsumexp": lambda x: vg.logsumexp(vg.stack([x, vg.zeros_like(x)])),
+        "logcumsumexp": lambda x: vg.logcumsumexp(vg.stack([x, vg.zeros_like(x)]), 0)[1],
+        "log_softmax": lambda x: -vg.log_softmax(vg.stack([vg.zeros_like(x), x]))[0],
+        "log_sigmoid": lambda x: -vg.log_sigmoid(-x),
+        "cross_entropy": lambda x: vg.nn.cross_entropy(
+            vg.stack([vg.zeros_like(x), x]).reshape(1, 2), vg.tensor([0], dtype="int32")
+        ),
+        "binary": lambda x: vg.nn.functional.binary_cross_entropy_with_logits(x, vg.zeros_like(x)),
+    }
+    for name, f in ways.items():
+        for order, value in enumerate(expected):
+            assert f(zero).item() == pytest.approx(value, abs=1e-5), f"{name}, order {order}"
+            f = vg.grad(f)
+    infinite = vg.grad(lambda x, y: vg.logaddexp(x, y), argnums=(0, 1))(vg.tensor(-inf, dtype), vg.tensor(-inf, dtype))
+    assert [g.item() for g in infinite] == [0.5, 0.5]
+    assert [vg.logaddexp(vg.tensor(a, dtype), vg.tensor(b, dtype)).item() for a, b in ((inf, -inf), (-inf, -inf))] == [
+        inf,
+        -inf,
+    ]
+    assert np.isnan(
+        [vg.logaddexp(vg.tensor(a), vg.tensor(b)).item() for a, b in ((nan, 1.0), (1.0, nan), (nan, inf))]
+    ).all()
+    assert vg.logaddexp(vg.tensor(0.0), vg.tensor(-50.0)).item() == pytest.approx(np.exp(-50), rel=1e-5)
 
 
 def test_sorted_ties_get_their_own_gradients_back() -> None:

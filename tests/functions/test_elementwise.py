@@ -18,6 +18,7 @@ from vkgrad.ir.op import OPS, Family
 INTERNAL = {
     "cast": "it is .astype",
     "multiply_no_nan": "gradient rules only",
+    "multiply_or_zero": "gradient rules only",
     "polygamma": "the derivative of digamma",
     "threefry": "it is vg.random",
 }

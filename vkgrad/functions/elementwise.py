@@ -292,11 +292,14 @@ def imag(x: Operand) -> Tensor:
 
 
 def logaddexp(x: Operand, y: Operand) -> Tensor:
-    """log(exp(x) + exp(y)), without overflow."""
+    """log(exp(x) + exp(y)), without overflow. Equal infinities share the gradient."""
     x, y = floating(x), floating(y)
-    # Equal infinities have no difference, and need none.
-    distance = where(equal(x, y), 0.0, subtract(x, y))
-    return maximum(x, y) + softplus(-abs(distance))
+    # Not by `maximum` and `abs`, whose corners lie where this has none: both ways to write it have all derivatives.
+    first = greater_equal(x, y)
+    larger, other = where(first, x, y), where(first, y, x)
+    infinite = logical_and(equal(x, y), isinf(x))
+    found = larger + softplus(where(infinite, 0.0, other - larger))
+    return where(infinite, 0.5 * larger + 0.5 * other, found)
 
 
 # ---- activations

@@ -191,6 +191,12 @@ def _multiply_no_nan(w: Writer, node: Node) -> str:
     return w.graph.emit("Where", w.graph.emit("Equal", y, zero), zero, w.graph.emit("Mul", x, y))
 
 
+def _multiply_or_zero(w: Writer, node: Node) -> str:
+    (x, y), zero = w.operands(node), w.number(0, node)
+    either = w.graph.emit("Or", w.graph.emit("Equal", x, zero), w.graph.emit("Equal", y, zero))
+    return w.graph.emit("Where", either, zero, w.graph.emit("Mul", x, y))
+
+
 def _shift(direction: str) -> Rule:
     return lambda w, node: w.graph.emit("BitShift", *w.operands(node), direction=direction)
 
@@ -292,6 +298,7 @@ RULES: dict[str, Rule] = {
     "trunc": _trunc, "exp2": _exp2, "expm1": _expm1, "log1p": _log1p, "log2": _log_to(2), "log10": _log_to(10),
     "erfc": _erfc, "not_equal": _not_equal, "isfinite": _isfinite, "remainder": _remainder,
     "floor_divide": _floor_divide, "multiply_no_nan": _multiply_no_nan,
+    "multiply_or_zero": _multiply_or_zero,
     "bitwise_left_shift": _shift("LEFT"), "bitwise_right_shift": _shift("RIGHT"),
     "any": _any_or_all("ReduceMax"), "all": _any_or_all("ReduceMin"),
     "reshape": _reshape, "permute": _permute, "expand": _expand, "slice": _slice, "pad": _pad, "window": _window,

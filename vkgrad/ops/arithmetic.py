@@ -39,9 +39,11 @@ def _kept(meaning: Callable) -> Callable:
     return lambda *operands, **attributes: np.asarray(meaning(*operands, **attributes)).astype(operands[0].dtype)
 
 
-def _product_or_zero(x: Any, y: Any) -> Any:
-    product = np.asarray(x * y)
-    np.copyto(product, 0, where=y == 0)
+def _product_or_zero(x: Any, *guards: Any) -> Any:
+    """x times the first guard, 0 where one of them is."""
+    product = np.asarray(x * guards[0])
+    for guard in guards:
+        np.copyto(product, 0, where=guard == 0)
     return product
 
 
@@ -61,8 +63,16 @@ elementwise(
 elementwise(
     "multiply_no_nan", arity=2, dtype=floating, numpy=_product_or_zero,
     glsl="({y} == 0 ? {type}(0) : {x} * {y})",
-    grad=lambda g, out, x, y: (guarded_product(g, y), guarded_product(g, x)),
+    grad=lambda g, out, x, y: (b.apply("multiply_or_zero", g, y), guarded_product(g, x)),
     samples=uniform(-4, 4) + SPECIAL, doc="x * y, but 0 where y is 0, whatever x is.",
+)  # fmt: skip
+elementwise(
+    # What a guarded product sends to its derivative: that is 0 where y is, though more than 0 * y may come back, since
+    # y's own derivative, which is hidden further on, is not. So at every order the branch not taken gets 0.
+    "multiply_or_zero", arity=2, dtype=floating, numpy=lambda x, y: _product_or_zero(x, y, x),
+    glsl="({x} == 0 || {y} == 0 ? {type}(0) : {x} * {y})",
+    grad=lambda g, out, x, y: (b.apply("multiply_or_zero", g, y), b.apply("multiply_or_zero", g, x)),
+    samples=uniform(-4, 4) + SPECIAL, doc="x * y, but 0 where either is 0, whatever the other is.",
 )  # fmt: skip
 elementwise(
     "divide", arity=2, dtype=floating, numpy=np.divide, glsl="divide_{type}({x}, {y})",

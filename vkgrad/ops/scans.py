@@ -186,7 +186,7 @@ def _shown(x: Node, out: Node, reverse: bool) -> Node:
 def _linear_grad(g: Node, out: Node, a: Node, b_: Node, *, reverse: bool) -> tuple:
     by = -1 if reverse else 1
     sent = linear_scan(shifted(a, -by, 0), g, not reverse, -2)
-    return guarded_product(sent, shifted(out, by, 0)), sent
+    return b.apply("multiply_or_zero", sent, shifted(out, by, 0)), sent
 
 
 # ---- how they run

@@ -91,12 +91,14 @@ def _simplified(node: Node, has_value: Callable[[Node], bool]) -> Node:
         return _reduction(node)
     if name == "contract" and any(source.size == 0 for source in node.inputs):
         return b.constant(0, node.dtype, node.shape)
-    if name == "multiply_no_nan":
+    if name in ("multiply_no_nan", "multiply_or_zero"):
         # Beside a finite literal nothing has to be guarded. The sign of a zero may be another.
         x, y = node.inputs
         factor, guarded = _scalar(x), _scalar(y)
-        if guarded == 0:
+        if guarded == 0 or (factor == 0 and name == "multiply_or_zero"):
             return b.constant(0, node.dtype, node.shape)
+        if name == "multiply_or_zero" and guarded is not None and isfinite(guarded):
+            factor, guarded = guarded, factor
         if guarded is not None or (factor is not None and isfinite(factor)):
             return _simplified(b.build("multiply", y, x), has_value)
     if name in ("multiply", "divide") and node.dtype.kind == "f":
