@@ -11,13 +11,14 @@ from vkgrad.data.idx import read_idx, write_idx
 from vkgrad.data.loader import DataLoader
 from vkgrad.data.pinned import pin_memory
 from vkgrad.data.sources import Dataset, Split, digits, fashion_mnist, mnist
+from vkgrad.data.splitting import Subset, random_split
 from vkgrad.data.tables import read_csv
 from vkgrad.elsewhere import DATA
 from vkgrad.spelling import unknown_in
 
 __all__ = [
-    "DataLoader", "Dataset", "ImageFolder", "Split", "digits", "fashion_mnist", "mnist", "pin_memory", "read_csv",
-    "read_idx", "write_idx",
+    "DataLoader", "Dataset", "ImageFolder", "Split", "Subset", "digits", "fashion_mnist", "mnist", "pin_memory",
+    "random_split", "read_csv", "read_idx", "write_idx",
 ]  # fmt: skip
 
 

@@ -43,8 +43,8 @@ class DataLoader(Checked):
     and the epoch as the highest word of its counter. NumPy promises these words to be the same in all its versions,
     which it does not for its `permutation`.
 
-    Instead of arrays, one data set: anything with `len()` and indexing, such as `ImageFolder`. Its examples are taken
-    one by one, by `workers` threads, and `collate` makes a batch of them.
+    Instead of arrays, one data set: anything with `len()` and indexing, such as `ImageFolder`, a `Subset`, or a list of
+    pairs (image, label). Its examples are taken one by one, by `workers` threads, and `collate` makes a batch of them.
 
     Args:
         arrays: NumPy arrays, or anything that `numpy.asarray` takes; or one data set.
@@ -278,6 +278,8 @@ class DataLoader(Checked):
 
 def _is_dataset(value: Any) -> bool:
     """Whether a value has examples to be indexed and is no array, nor something that becomes one."""
+    if isinstance(value, list) and value and isinstance(value[0], tuple):  # examples in a list: [(image, label), ...]
+        return any(hasattr(part, "shape") for part in value[0])
     is_array = isinstance(value, list | tuple | np.ndarray) or hasattr(value, "__array__")
     return not is_array and hasattr(value, "__len__") and hasattr(value, "__getitem__")
 
