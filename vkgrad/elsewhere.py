@@ -95,8 +95,6 @@ METHODS = {
 # Of `vkgrad.data`.
 DATA = {
     "TensorDataset": "give the arrays to vg.data.DataLoader(x, y, batch_size=32)",
-    "Subset": "index the arrays before they go into vg.data.DataLoader",
-    "random_split": "index the arrays before they go into vg.data.DataLoader",
 }
 
 IN_PLACE = "tensors do not change in place: write x = x{}, or parameter.assign(value) for a parameter"
