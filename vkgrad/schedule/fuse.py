@@ -144,13 +144,16 @@ class Fuser:
         self.loads[node], self.cost[node] = moved, 0 if self.is_anchor(source) else self.cost[source]
 
     def _visit_elementwise(self, node: Node) -> None:
-        cost = 1 + sum(self.cost[source] for source in dict.fromkeys(node.inputs) if not self.is_anchor(source))
-        merged = self._merged(node.inputs)
-        if cost > LARGEST_EXPRESSION or len(self._in_memory(merged)) > self.max_buffers - 4:
-            for source in dict.fromkeys(node.inputs):
-                if not self.is_anchor(source) and self.cost[source] > 1:
-                    self.house(source)
-            cost, merged = 1, self._merged(node.inputs)
+        cost, merged = self._cost_of(node), self._merged(node.inputs)
+        if self._is_too_much(cost, merged):
+            floating = [x for x in dict.fromkeys(node.inputs) if not self.is_anchor(x) and self.cost[x] > 1]
+            for size in sorted({self._below(source)[0].size for source in floating}):  # what is small is written first
+                for source in floating:
+                    if self._below(source)[0].size == size:
+                        self._house_below(source)
+                cost, merged = self._cost_of(node), self._merged(node.inputs)
+                if not self._is_too_much(cost, merged):
+                    break
         self.loads[node], self.cost[node] = merged, cost
         if self._wanted_in_memory(node, cost):
             self.house(node)
@@ -160,6 +163,12 @@ class Fuser:
             cluster = self.home.get(source) if source.op.family in (Family.REDUCTION, Family.CONTRACTION) else None
             if cluster is not None and self._fits(node, merged, node.shape, cluster):
                 self._join(node, cluster, merged)
+
+    def _cost_of(self, node: Node) -> int:
+        return 1 + sum(self.cost[source] for source in dict.fromkeys(node.inputs) if not self.is_anchor(source))
+
+    def _is_too_much(self, cost: int, loads: Loads) -> bool:
+        return cost > LARGEST_EXPRESSION or len(self._in_memory(loads)) > self.max_buffers - 4
 
     def _visit_gather(self, node: Node) -> None:
         x, index = node.inputs
@@ -247,6 +256,20 @@ class Fuser:
         if cluster is None:
             cluster = self._new_cluster(node, node.shape, (), node.shape)
         self._join(node, cluster, loads)
+
+    def _below(self, node: Node) -> tuple[Node, list[Node]]:
+        """What `node` is computed from below the views that only repeat or pad it, and these views."""
+        views: list[Node] = []
+        while node.op.family is Family.VIEW and node.inputs[0].size <= node.size and not self.is_anchor(node.inputs[0]):
+            views.append(node)
+            node = node.inputs[0]
+        return node, views
+
+    def _house_below(self, node: Node) -> None:
+        below, views = self._below(node)
+        self.house(below)
+        for view in reversed(views):
+            self._visit_view(view)
 
     def _host(self, node: Node, loads: Loads, shape: Shape) -> Cluster | None:
         """The latest cluster whose loop nest can compute `node` from values it holds at the same place."""

@@ -26,6 +26,7 @@ from vkgrad.schedule.lower import Lowering
 from vkgrad.schedule.memory import Lifetime, pack
 from vkgrad.schedule.packing import packed
 from vkgrad.schedule.passes import passes
+from vkgrad.schedule.pieces import pieces_joined
 from vkgrad.schedule.residues import dense, summed_over_gaps
 from vkgrad.schedule.simplify import simplify
 from vkgrad.schedule.split import Width, split
@@ -115,6 +116,7 @@ def build_plan(
     has_value = frozenset(leaves).__contains__
     nodes = len(walk(targets, stop=has_value))
     simple = simplify(widen(targets, has_value) if wide else targets, has_value)
+    simple = pieces_joined(simple, has_value)
     if width is not None:
         if width.tiles:
             simple = packed(simple, has_value)
