@@ -72,7 +72,7 @@ def test_a_file_that_does_not_fit_says_where() -> None:
     before = model.fc1.weight.numpy()
     with pytest.raises(DataError, match=r"misses fc3\.bias"):
         model.load_state_dict({name: value for name, value in state.items() if name != "fc3.bias"})
-    with pytest.raises(ShapeError, match=r"fc3.bias has shape \(10,\), the state has \(4,\)"):
+    with pytest.raises(ShapeError, match=r"fc3.bias is \(10,\), not \(4,\)"):
         model.load_state_dict({**state, "fc3.bias": np.zeros(4, "f4")})
     assert np.array_equal(model.fc1.weight, before)
 
@@ -97,12 +97,23 @@ def _cut(content: bytes) -> dict[str, bytes]:
     }
 
 
+SAID = {
+    "nothing": "the file is empty",
+    "half a header": "the file is cut off",
+    "no data": "the file is cut off",
+    "a byte less": "the file is cut off",
+    "a pickle": r"a file of torch\.save",
+    "a zip of PyTorch's older format": r"a file of torch\.save",
+}
+
+
 @pytest.mark.parametrize("damage", _cut((FOLDER / "gpt.safetensors").read_bytes()))
 def test_damaged_files_are_refused_by_name(damage: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.safetensors"
     path.write_bytes(_cut((FOLDER / "gpt.safetensors").read_bytes())[damage])
+    said = SAID.get(damage, "not a safetensors file, or damaged")
     for read in (vg.load, vg.load_metadata):
-        with pytest.raises(DataError, match=r"bad\.safetensors: not a safetensors file, or damaged"):
+        with pytest.raises(DataError, match=rf"bad\.safetensors: {said}"):
             read(path)
 
 

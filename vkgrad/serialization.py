@@ -30,6 +30,7 @@ NAMES = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
     "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
 }  # fmt: skip
+MOST_HEADER_BYTES = 100_000_000  # more is no header, by the format
 PICKLED = (b"PK\x03\x04", b"\x80")  # how files begin that torch.save or pickle wrote
 WRITTEN_AS = {name: written for written, name in NAMES.items()}
 
@@ -149,7 +150,7 @@ def _damage(path: Path, words: str) -> str:
         entries = [entry["data_offsets"][1] for name, entry in json.loads(header).items() if name != "__metadata__"]
         whole = 8 + length + max(entries, default=0)
     except (ValueError, KeyError, TypeError, AttributeError):
-        whole = 0
+        whole = 8 + length if length < MOST_HEADER_BYTES else 0
     if whole > size:
         return f"the file is cut off: it has {size} of {whole} bytes; {again}"
     return f"not a safetensors file, or damaged ({words.rpartition(': ')[2]}); {again}"
