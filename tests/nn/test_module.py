@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -168,3 +170,17 @@ def test_module_lists_name_their_layers_by_position() -> None:
     layers.append(vg.nn.Linear(2, 1, bias=False))
     assert len(layers) == 3 and layers[2] is list(layers)[2]
     assert list(layers.state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias", "2.weight"]
+
+
+def test_doubles_in_a_network_of_singles_are_noticed() -> None:
+    layer, x = vg.nn.Sequential(vg.nn.Linear(3, 2), vg.nn.Tanh()), np.ones((4, 3))
+    with pytest.warns(UserWarning, match=r"the input is float64 and the parameters are float32") as found:
+        assert layer(x).dtype is vg.float64
+    assert {warning.filename for warning in found} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layer(x.astype(np.float32))
+        layer(vg.tensor(x, vg.float32))
+        vg.nn.Tanh()(x)
+        layer.double()(x)
+        layer(np.ones((4, 3), np.int32))

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from vkgrad import engine
 from vkgrad.checked import Checked
 from vkgrad.elsewhere import MODULES
 from vkgrad.errors import ArgumentError, DataError, DTypeError, ShapeError, VkgradError
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import dtype_of
+from vkgrad.ir.dtypes import dtype_of, float32, float64
 from vkgrad.nn.hooks import Hook, HookHandle, added, hooked
+from vkgrad.notice import notice
 from vkgrad.showing import html_table
 from vkgrad.spelling import listed, meant, unknown
 from vkgrad.tensor import Tensor, asarray
@@ -77,6 +80,8 @@ class Module(Checked):
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         if engine.trace is not None and (trace := engine.tracing()) is not None:
             trace.uses(self, attributes_of)
+        if inputs and _is_double(inputs[0]):
+            _notice_doubles(self)
         try:
             output = hooked(self, self._hooks, inputs, options) if self._hooks else self.forward(*inputs, **options)
             for watch in on_call:
@@ -368,6 +373,20 @@ class Module(Checked):
             count = sum(p.size for p in module.parameters())
             rows.append((name or "·", f"{type(module).__name__}({module.extra_repr()})", f"{count:,}", shapes))
         return html_table(type(self).__name__, rows, ("name", "module", "parameters", "its own"))
+
+
+def _is_double(value: Any) -> bool:
+    dtype = getattr(value, "dtype", None)
+    return dtype is float64 or (isinstance(dtype, np.dtype) and dtype == np.float64)
+
+
+def _notice_doubles(module: Module) -> None:
+    """NumPy's arrays are of doubles unless somebody says otherwise, and one makes all that follows double."""
+    if any(parameter.dtype is float32 for parameter in module.parameters()):
+        notice(
+            "the input is float64 and the parameters are float32: all that follows is computed in float64, which most "
+            "GPUs do slowly. Write x.astype(np.float32), or model.double() if that is meant"
+        )
 
 
 def _place(error: VkgradError, module: Module) -> None:
