@@ -22,8 +22,8 @@ LAYERS = (
     ("engine",),
     (
         "tensor", "composites", "tree", "history", "conversion", "precision", "indexing", "updates", "functions",
-        "functional", "mapping", "checkpointing", "custom_kernels", "custom_rules", "fft", "random", "linalg",
-        "singular",
+        "functional", "mapping", "looping", "checkpointing", "custom_kernels", "custom_rules", "fft", "random",
+        "linalg", "singular",
         "tracing", "arguments", "holding", "step", "jit", "execution", "testing",
         "placement", "draws", "array_api", "einops_backend", "distributions", "inference",
     ),

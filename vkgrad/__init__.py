@@ -57,6 +57,7 @@ from vkgrad.ir.dtypes import (
     uint64,
 )
 from vkgrad.jit import jit
+from vkgrad.looping import scan
 from vkgrad.mapping import vmap
 from vkgrad.precision import autocast
 from vkgrad.profile import profile
