@@ -28,3 +28,11 @@ def test_regions_nest_and_report_host_work_by_bytes() -> None:
         "  host log 1-d float64: 1 nodes, 8 bytes",
     ]
     assert Counts().report().splitlines()[-1].split() == ["host_bytes", "0"]
+
+
+def test_regions_that_have_counted_the_same_stay_apart() -> None:
+    with counting() as outer:
+        with counting() as inner:
+            count(dispatches=1)
+        count(dispatches=1)
+    assert (outer.dispatches, inner.dispatches) == (2, 1)

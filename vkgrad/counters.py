@@ -110,4 +110,4 @@ def counting() -> Iterator[Counts]:
     try:
         yield region
     finally:
-        stack.remove(region)
+        stack[:] = [other for other in stack if other is not region]  # not `remove`: another may be equal

@@ -567,6 +567,52 @@ SEQUENCES: dict[str, tuple[str, dict[str, Any], tuple[Any, ...], dict[str, Any]]
     "bilinear of two": ("Bilinear", {"in1_features": 4, "in2_features": 3, "out_features": 2}, ((5, 4), (5, 3)), {}),
 }
 
+# ---- recurrent layers over sequences of different lengths: name -> (class, arguments, input shape, lengths)
+PACKED: dict[str, tuple[str, dict[str, Any], tuple[int, ...], list[int]]] = {
+    "packed rnn": ("RNN", {"input_size": 3, "hidden_size": 4}, (4, 3, 3), [2, 3, 1]),
+    "packed gru both ways": (
+        "GRU",
+        {"input_size": 3, "hidden_size": 2, "bidirectional": True},
+        (3, 3, 3),
+        [2, 1, 3],
+    ),
+    "packed lstm": (
+        "LSTM",
+        {"input_size": 3, "hidden_size": 4, "num_layers": 2, "batch_first": True, "proj_size": 2},
+        (3, 3, 3),
+        [3, 1, 2],
+    ),
+}
+
+# ---- parameters that are computed: name -> (class, arguments, parametrisation, its arguments, input shape).
+# Twenty steps of SGD on a weighted sum of the outputs.
+PARAMETRISED: dict[str, tuple[str, dict[str, Any], str, dict[str, Any], tuple[int, ...]]] = {
+    "weight norm": ("Linear", {"in_features": 4, "out_features": 3}, "weight_norm", {}, (5, 4)),
+    "weight norm of columns": ("Linear", {"in_features": 4, "out_features": 3}, "weight_norm", {"dim": 1}, (5, 4)),
+    "weight norm of all": (
+        "Conv1d",
+        {"in_channels": 2, "out_channels": 3, "kernel_size": 2},
+        "weight_norm",
+        {"dim": None},
+        (2, 2, 5),
+    ),
+    "spectral norm": ("Linear", {"in_features": 4, "out_features": 3}, "spectral_norm", {}, (5, 4)),
+    "spectral norm of a convolution": (
+        "Conv2d",
+        {"in_channels": 2, "out_channels": 3, "kernel_size": 2},
+        "spectral_norm",
+        {"n_power_iterations": 2},
+        (1, 2, 3, 4),
+    ),
+    "spectral norm transposed": (
+        "ConvTranspose1d",
+        {"in_channels": 2, "out_channels": 3, "kernel_size": 2},
+        "spectral_norm",
+        {},
+        (1, 2, 3),
+    ),
+}
+
 # ---- what has a state: one of each layer, as attributes of one module, whose state dict PyTorch has written to a file.
 STATEFUL: dict[str, tuple[str, dict[str, Any]]] = {
     name.replace(" ", "_"): (kind, arguments)

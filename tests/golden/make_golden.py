@@ -190,7 +190,48 @@ def sequences() -> dict[str, Array]:
             results[f"{name}/gradient {number}"] = x.grad.numpy()
         for key, parameter in layer.named_parameters():
             results[f"{name}/parameter {key}"] = parameter.grad.numpy()
-    return {key: value.astype(np.float32) for key, value in results.items()}
+    return {key: value.astype(np.float32) for key, value in {**results, **packed(), **parametrised()}.items()}
+
+
+def packed() -> dict[str, Array]:
+    results = {}
+    for name, (kind, arguments, shape, lengths) in cases.PACKED.items():
+        layer = getattr(nn, kind)(**arguments).double()
+        for number, parameter in enumerate(layer.parameters()):
+            parameter.data = double(chirp(tuple(parameter.shape), 0.8, 0.5 + number))
+        x = double(chirp(shape, 1.1, 0.2)).requires_grad_()
+        batch_first = arguments.get("batch_first", False)
+        given = nn.utils.rnn.pack_padded_sequence(x, torch.tensor(lengths), batch_first, enforce_sorted=False)
+        y, states = layer(given)
+        outputs = [nn.utils.rnn.pad_packed_sequence(y, batch_first)[0], *cases.flat(states)]
+        sum((y * double(chirp(tuple(y.shape), 1.0, 0.9 + n))).sum() for n, y in enumerate(outputs)).backward()
+        for number, y in enumerate(outputs):
+            results[f"{name}/output {number}"] = y.detach().numpy()
+        results[f"{name}/gradient 0"] = x.grad.numpy()
+        for key, parameter in layer.named_parameters():
+            results[f"{name}/parameter {key}"] = parameter.grad.numpy()
+    return results
+
+
+def parametrised() -> dict[str, Array]:
+    results = {}
+    for name, (kind, arguments, norm, options, shape) in cases.PARAMETRISED.items():
+        layer = getattr(nn, kind)(**arguments).double()
+        layer = getattr(nn.utils.parametrizations, norm)(layer, **options)
+        for number, tensor in enumerate(layer.state_dict().values()):
+            tensor.copy_(double(chirp(tuple(tensor.shape), 0.8, 0.5 + number)))
+        x = double(chirp(shape, 1.3, 0.2))
+        optimiser = torch.optim.SGD(layer.parameters(), lr=0.05)
+        for step in range(cases.STEP_COUNT):
+            optimiser.zero_grad()
+            y = layer(x)
+            y.backward(double(chirp(tuple(y.shape), 1.0, 0.9 + step)))
+            optimiser.step()
+            if step == 0:
+                results[f"{name}/output"] = y.detach().numpy()
+        for key, tensor in layer.state_dict().items():
+            results[f"{name}/{key}"] = tensor.numpy()
+    return results
 
 
 def everything() -> nn.Module:
@@ -198,6 +239,9 @@ def everything() -> nn.Module:
     model = nn.Module()
     for name, (kind, arguments) in cases.STATEFUL.items():
         setattr(model, name, getattr(nn, kind)(**arguments))
+    for name, (kind, arguments, norm, options, _) in cases.PARAMETRISED.items():
+        layer = getattr(nn.utils.parametrizations, norm)(getattr(nn, kind)(**arguments), **options)
+        setattr(model, name.replace(" ", "_"), layer)
     for number, tensor in enumerate(model.state_dict().values()):
         if tensor.is_floating_point():
             tensor.copy_(torch.from_numpy(chirp(tuple(tensor.shape), 1.0, 0.1 * number)))

@@ -18,6 +18,9 @@ def everything() -> vg.nn.Module:
     model = vg.nn.Module()
     for name, (kind, arguments) in cases.STATEFUL.items():
         setattr(model, name, getattr(vg.nn, kind)(**arguments))
+    for name, (kind, arguments, norm, options, _) in cases.PARAMETRISED.items():
+        layer = getattr(vg.nn.utils.parametrizations, norm)(getattr(vg.nn, kind)(**arguments), **options)
+        setattr(model, name.replace(" ", "_"), layer)
     return model
 
 
@@ -36,7 +39,7 @@ def test_the_file_of_pytorch_is_read_and_written_without_a_key_renamed(tmp_path:
 def test_the_values_are_where_they_belong() -> None:
     model = everything()
     model.load_state_dict(vg.load(FILE))
-    assert len(list(model.children())) == len(cases.STATEFUL) > 30
+    assert len(list(model.children())) == len(cases.STATEFUL) + len(cases.PARAMETRISED) > 30
     weight = model.get_submodule("lstm_both_ways").weight_ih_l1_reverse
     place = list(load_file(FILE)).index("lstm_both_ways.weight_ih_l1_reverse")
     assert place >= 0 and weight.shape == (16, 8)

@@ -1,11 +1,12 @@
 """Networks: modules, layers, losses and first values, by PyTorch's names.
 
-`vkgrad.nn.functional` has the same without parameters; `vkgrad.nn.init` draws first values.
+`vkgrad.nn.functional` has the same without parameters; `vkgrad.nn.init` draws first values; `vkgrad.nn.utils` has what
+is done to parameters and sequences.
 """
 
 from typing import TYPE_CHECKING
 
-from vkgrad.nn import functional, init
+from vkgrad.nn import functional, init, utils
 from vkgrad.nn.activation import (
     CELU,
     ELU,
@@ -313,6 +314,7 @@ __all__ = [
     "parameter",
     "scaled_dot_product_attention",
     "smooth_l1_loss",
+    "utils",
 ]
 
 

@@ -131,6 +131,13 @@ class _Named(_Container):
         self._watched()
         return self.members[name]
 
+    def __getattr__(self, name: str) -> Any:
+        """A member as an attribute, as PyTorch has it."""
+        members = vars(self).get("members", {})
+        if name not in members:
+            raise AttributeError(f"{type(self).__name__} has no member {name!r}")
+        return self[name]
+
     def __delitem__(self, name: str) -> None:
         del self.members[name]
         engine.renamed()

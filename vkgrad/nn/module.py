@@ -71,6 +71,7 @@ class Module(Checked):
     _training: bool = True
     _frozen: tuple[str, ...] = ()  # names of what `freeze` has made a buffer
     _transient: tuple[str, ...] = ()  # names of buffers that are not saved
+    _kept: tuple[str, ...] = ()  # names of private tensors that are saved nonetheless, as PyTorch saves them
     _hooks: tuple[Hook, ...] = ()
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
@@ -230,6 +231,7 @@ class Module(Checked):
         for name, module in self.named_modules():
             for transient in module._transient:
                 found.pop(_joined(name, transient), None)
+            found |= {_joined(name, kept): vars(module)[kept] for kept in module._kept if kept in vars(module)}
         return found
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> StateMismatch:

@@ -6,6 +6,7 @@ Weights, their names and the order of gates are PyTorch's. This module must not 
 
 from __future__ import annotations
 
+from functools import partial
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from vkgrad.nn import init
 from vkgrad.nn.dropout import Dropout
 from vkgrad.nn.functional import linear
 from vkgrad.nn.module import Module, parameter
+from vkgrad.nn.utils.rnn import PackedSequence, is_inside, turned
 from vkgrad.ops.recurrences import recurrent
 from vkgrad.tensor import Tensor, asarray, derived
 
@@ -57,33 +59,52 @@ _STEPS = {"tanh": _tanh_step, "relu": _relu_step, "lstm": _lstm_step, "gru": _gr
 
 @composite
 def recurrence(
-    kind: str, x: Tensor, state: tuple[Tensor, ...], weights: tuple[Any, ...], reverse: bool
+    kind: str, x: Tensor, state: tuple[Tensor, ...], weights: tuple[Any, ...], reverse: bool, lengths: Tensor | None
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """One layer in one direction: the outputs of all steps, and the last state.
 
     Shapes: x (T, B, I); state: tensors (B, H); weights w_ih (G H, I), w_hh (G H, H), the biases (G H,) or None, and
-    w_hr (P, H) or None -> (T, B, H or P).
+    w_hr (P, H) or None; lengths (B,) of the sequences if they differ -> (T, B, H or P), 0 beyond a sequence's end.
     """
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     products = linear(x, w_ih, b_ih)
     if w_hr is not None:
-        return _unrolled(kind, products, state, w_hh, b_hh, w_hr, reverse)
+        return _unrolled(kind, products, state, w_hh, b_hh, w_hr, reverse, lengths)
+    if lengths is not None and reverse:
+        products = turned(products, lengths)
     dtype = promote(products.dtype, w_hh.dtype, *(part.dtype for part in state))
     bias = f.zeros(w_hh.shape[:1], dtype=w_hh.dtype) if b_hh is None else b_hh
     z, first, w, own = (b.cast(part.node, dtype.computed) for part in (products, f.stack(state), w_hh.T, bias))
-    states = derived(b.cast(recurrent(kind, z, first, w, own, reverse), dtype), products, *state, w_hh, bias)
-    last = states[0 if reverse else -1]
-    return states[:, 0], tuple(last[number] for number in range(len(state)))
+    node = recurrent(kind, z, first, w, own, reverse and lengths is None)
+    states = derived(b.cast(node, dtype), products, *state, w_hh, bias)
+    if lengths is None:
+        last, outputs = states[0 if reverse else -1], states[:, 0]
+    else:  # a step looks at those before it only, so what follows a sequence's end changes nothing before it
+        last = f.take_along_axis(states, f.reshape(lengths - 1, (1, 1, -1, 1)), axis=0)[0]
+        outputs = turned(states[:, 0], lengths) if reverse else states[:, 0]
+        outputs = f.where(f.expand_dims(is_inside(x.shape[0], lengths), axis=2), outputs, 0.0)
+    return outputs, tuple(last[number] for number in range(len(state)))
 
 
 def _unrolled(
-    kind: str, products: Tensor, state: tuple[Tensor, ...], w_hh: Tensor, b_hh: Any, w_hr: Tensor, reverse: bool
+    kind: str,
+    products: Tensor,
+    state: tuple[Tensor, ...],
+    w_hh: Tensor,
+    b_hh: Any,
+    w_hr: Tensor,
+    reverse: bool,
+    lengths: Tensor | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The same step by step, for states that are not what goes through the gates."""
     outputs = [state[0]] * products.shape[0]
     for t in range(products.shape[0])[:: -1 if reverse else 1]:
-        state = _STEPS[kind](products[t], state, w_hh, b_hh, w_hr)
-        outputs[t] = state[0]
+        new = _STEPS[kind](products[t], state, w_hh, b_hh, w_hr)
+        if lengths is not None:
+            here = f.expand_dims(lengths > t, axis=1)
+            state, outputs[t] = tuple(map(partial(f.where, here), new, state)), f.where(here, new[0], 0.0)
+        else:
+            state, outputs[t] = new, new[0]
     return f.stack(outputs), state
 
 
@@ -147,8 +168,13 @@ class _Recurrent(Module):
     def _directions(self) -> tuple[str, ...]:
         return ("", "_reverse") if self.bidirectional else ("",)
 
-    def _run(self, x: Any, states: Any) -> tuple[Tensor, list[Tensor]]:
+    def _run(self, x: Any, states: Any) -> tuple[Any, list[Tensor]]:
         """The outputs, and the last state of each layer and direction, stacked."""
+        if isinstance(x, PackedSequence):
+            if x.padded.ndim != 3 or x.padded.shape[-1] != self.input_size:
+                raise ShapeError(f"{type(self).__name__}: needs (T, B, {self.input_size}), packed {x.padded.shape}")
+            outputs, ends = self._through(x.cleared(), self._first(x.padded, states, True), x.lengths)
+            return PackedSequence(outputs, x.lengths), ends
         x = asarray(x)
         batched = x.ndim == 3
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
@@ -162,7 +188,13 @@ class _Recurrent(Module):
             x = f.swapaxes(x, 0, 1)
         if x.shape[0] == 0:
             raise ShapeError(f"{type(self).__name__}: needs at least one step, got an input without any")
-        first = self._first(x, states, batched)
+        x, ends = self._through(x, self._first(x, states, batched), None)
+        if not batched:
+            return f.squeeze(x, axis=1), [f.squeeze(end, axis=1) for end in ends]
+        return f.swapaxes(x, 0, 1) if self.batch_first else x, ends
+
+    def _through(self, x: Tensor, first: list[Tensor], lengths: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        """(T, B, I) through all layers and directions."""
         last: list[tuple[Tensor, ...]] = []
         for layer in range(self.num_layers):
             if layer and self.dropout:
@@ -172,14 +204,11 @@ class _Recurrent(Module):
                 names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
                 weights = [getattr(self, f"{name}_l{layer}{direction}", None) for name in names]
                 state = tuple(tensor[len(last)] for tensor in first)
-                y, state = recurrence(self.kind, x, state, tuple(weights), bool(direction))
+                y, state = recurrence(self.kind, x, state, tuple(weights), bool(direction), lengths)
                 outputs.append(y)
                 last.append(state)
             x = outputs[0] if len(outputs) == 1 else f.concat(outputs, axis=-1)
-        ends = [f.stack([state[k] for state in last]) for k in range(self.states)]
-        if not batched:
-            return f.squeeze(x, axis=1), [f.squeeze(end, axis=1) for end in ends]
-        return f.swapaxes(x, 0, 1) if self.batch_first else x, ends
+        return x, [f.stack([state[k] for state in last]) for k in range(self.states)]
 
     def _first(self, x: Tensor, states: Any, batched: bool) -> list[Tensor]:
         """The states before the first step, (layers and directions, B, H) each: those given, or zeros."""
@@ -210,6 +239,9 @@ class RNN(_Recurrent):
     hidden_size), and the last state of all. weight_ih_l0 (hidden_size, input_size), weight_hh_l0 (hidden_size,
     hidden_size), bias_ih_l0 and bias_hh_l0 (hidden_size,); then l1, ...; `_reverse` for the other direction.
 
+    A `nn.utils.rnn.PackedSequence` in place of the input gives one back: sequences of different lengths, each of which
+    ends at its own last step.
+
     Args:
         nonlinearity: "tanh" or "relu".
         dropout: of each layer's output but the last's, in training.
@@ -234,7 +266,7 @@ class RNN(_Recurrent):
         self.kind = self.nonlinearity = _known(type(self).__name__, nonlinearity)
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype)
 
-    def forward(self, x: Any, hx: Any = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Any, hx: Any = None) -> tuple[Any, Tensor]:
         outputs, (last,) = self._run(x, hx)
         return outputs, last
 
@@ -264,7 +296,7 @@ class GRU(_Recurrent):
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype)
 
-    def forward(self, x: Any, hx: Any = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Any, hx: Any = None) -> tuple[Any, Tensor]:
         outputs, (last,) = self._run(x, hx)
         return outputs, last
 
@@ -301,7 +333,7 @@ class LSTM(_Recurrent):
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, dtype
         )
 
-    def forward(self, x: Any, hx: Any = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(self, x: Any, hx: Any = None) -> tuple[Any, tuple[Tensor, Tensor]]:
         outputs, (h, c) = self._run(x, hx)
         return outputs, (h, c)
 
