@@ -403,7 +403,9 @@ class Tensor:
     # ---- what vkgrad.functions and vkgrad.indexing define, once for `vg.f(x)` and `x.f()`
     __getitem__: ClassVar[Method]
     __matmul__: ClassVar[Method]
+    __divmod__: ClassVar[Callable[[Tensor, Any], tuple[Tensor, Tensor]]]
     __pow__: ClassVar[Method]
+    __rdivmod__: ClassVar[Callable[[Any, Any], tuple[Tensor, Tensor]]]
     __rmatmul__: ClassVar[Method]
     __rpow__: ClassVar[Method]
     __rtruediv__: ClassVar[Method]

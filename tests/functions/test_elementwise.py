@@ -11,6 +11,7 @@ import pytest
 
 import vkgrad as vg
 from tests.variants import close, draw, layouts
+from vkgrad.config import config
 from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.ir.op import OPS, Family
 
@@ -235,3 +236,21 @@ def test_division_by_a_literal_zero() -> None:
     with np.errstate(all="ignore"):
         close(vg.tensor(x) / 0, x / np.float32(0))
         close(vg.tensor(x) / -0.0, x / np.float32(-0.0))
+
+
+def test_rounding_to_decimals() -> None:
+    x = np.array([1.25, -2.345, 1234.5678, np.inf, np.nan], np.float64)
+    with config.override(device="cpu"):
+        for decimals in (0, 1, 2, -2):
+            np.testing.assert_allclose(vg.round(vg.tensor(x), decimals).numpy(), np.round(x, decimals), rtol=1e-15)
+    assert vg.tensor([125.0, -15.0]).round(-1).tolist() == [120.0, -20.0]
+    assert vg.round(vg.tensor([7]), 2).tolist() == [7]
+    with pytest.raises(OptionError, match="integers are not rounded to 10"):
+        vg.round(vg.tensor([7]), -1)
+
+
+def test_quotient_and_remainder_together() -> None:
+    assert [t.tolist() for t in divmod(vg.tensor([7, -7]), 2)] == [[3, -4], [1, 1]]
+    assert [t.tolist() for t in divmod(7.5, vg.tensor([2.0, -2.0]))] == [[3.0, -4.0], [1.5, -0.5]]
+    with pytest.raises(TypeError):
+        divmod(vg.tensor([1]), "2")

@@ -150,6 +150,9 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     ("concat: shapes .* differ on other axes than axis 0", lambda: vg.concat([X, X[:, :2]])),
     ("stack: needs tensors of one shape", lambda: vg.stack([X, X[:1]])),
     ("split: extent 3 of axis 1", lambda: vg.split(X, 2, 1)),
+    ("tile: nothing is repeated -1 times", lambda: vg.tile(X, (1, -1))),
+    ("repeat: nothing is repeated -1 times", lambda: vg.repeat(X, -1)),
+    ("roll: 2 shifts do not go with 3 axes", lambda: vg.roll(X, (1, 2), (0, 1, 2))),
     ("flatten: start_dim", lambda: vg.flatten(X, 2, 1)),
 ]
 

@@ -27,6 +27,8 @@ __all__ = [
 
 def as_shape(name: str, shape: int | Sequence[int]) -> Shape:
     """A shape from an extent or a sequence of them. Raises `ShapeError` for a negative one."""
+    if isinstance(shape, float):
+        raise ShapeError(f"{name}: extents are integers, not {shape}")
     extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
     if any(extent < 0 for extent in extents):
         raise ShapeError(f"{name}: extents must not be negative, got {extents}")
@@ -121,6 +123,7 @@ def arange(start: Scalar, stop: Scalar | None = None, step: Scalar = 1, dtype: A
 def linspace(start: float, stop: float, num: int, dtype: Any = None, endpoint: bool = True) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, exactly at both ends (without the last if not `endpoint`)."""
     kind = dtype_of(dtype or float32)
+    (num,) = as_shape("linspace", num)
     steps = num - 1 if endpoint else num
     numbers = counter(num, promote(kind, float32))
     spaced = numbers * ((stop - start) / max(steps, 1)) + start

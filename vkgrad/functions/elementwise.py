@@ -6,6 +6,7 @@ become float32 where only floats make sense (`exp`, `divide`). This module must 
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import bool_, float32
 from vkgrad.ir.op import OPS
 from vkgrad.precision import single
-from vkgrad.tensor import Operand, Tensor, apply, lift, method, operator
+from vkgrad.tensor import Operand, Tensor, apply, is_operand, lift, method, operator
 
 __all__ = [
     "abs",
@@ -44,6 +45,7 @@ __all__ = [
     "cosh",
     "digamma",
     "divide",
+    "divmod",
     "elu",
     "equal",
     "erf",
@@ -206,7 +208,41 @@ def _rounding(op: str) -> Unary:
     return function
 
 
-floor, ceil, trunc, round = _rounding("floor"), _rounding("ceil"), _rounding("trunc"), _rounding("round")
+floor, ceil, trunc, _whole = _rounding("floor"), _rounding("ceil"), _rounding("trunc"), _rounding("round")
+
+
+def round(x: Operand, decimals: int = 0) -> Tensor:
+    """The nearest number of so many decimals, whole by default; halves go to even. Integers stay as they are.
+
+    Raises: `OptionError` for integers to tens or hundreds.
+    """
+    x = lift(x)
+    if not decimals:
+        return _whole(x)
+    if x.dtype.kind != "f":
+        if decimals < 0:
+            raise OptionError(f"round: integers are not rounded to {10**-decimals}; use .astype(vg.float32) first")
+        return x
+    scale = 10.0 ** builtins.abs(decimals)
+    return _whole(x * scale) / scale if decimals > 0 else _whole(x / scale) * scale
+
+
+def divmod(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
+    """The quotient rounded down, and what it leaves."""
+    return floor_divide(x, y), remainder(x, y)
+
+
+def _with_remainder(swap: bool) -> Callable[[Tensor, Any], tuple[Tensor, Tensor]]:
+    def call(self: Tensor, other: Any) -> Any:
+        if not is_operand(other):
+            return NotImplemented
+        return divmod(other, self) if swap else divmod(self, other)
+
+    return call
+
+
+Tensor.__divmod__ = _with_remainder(False)
+Tensor.__rdivmod__ = _with_remainder(True)
 
 # Whole powers up to the fourth and half powers need only multiplications and roots, which are exact to a rounding in
 # every float type; `pow` itself goes through a logarithm.

@@ -155,6 +155,8 @@ def tile(x: Operand, repetitions: int | Sequence[int]) -> Tensor:
     """The whole tensor repeated along each axis, as often as `repetitions` says."""
     x = lift(x)
     times = [repetitions] if isinstance(repetitions, int) else list(repetitions)
+    if any(t < 0 for t in times):
+        raise ShapeError(f"tile: nothing is repeated {min(times)} times")
     ndim = max(len(times), x.ndim)
     times = [1] * (ndim - len(times)) + times
     shape = (1,) * (ndim - x.ndim) + x.shape
@@ -175,6 +177,8 @@ def repeat(x: Operand, repeats: Any, axis: int | None = None, *, size: int | Non
     if isinstance(repeats, Tensor) or np.ndim(repeats):
         return _repeated(x, lift(repeats), along, size)
     repeats = int(repeats)
+    if repeats < 0:
+        raise ShapeError(f"repeat: nothing is repeated {repeats} times")
     before, extent, after = x.shape[:along], x.shape[along], x.shape[along + 1 :]
     node = b.expand(b.reshape(x.node, (*before, extent, 1, *after)), (*before, extent, repeats, *after))
     return derived(b.reshape(node, (*before, extent * repeats, *after)), x)
