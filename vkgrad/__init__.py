@@ -19,6 +19,7 @@ from vkgrad.elsewhere import FUNCTIONS
 from vkgrad.execution import default_device, devices, flush, host_policy, host_rules, plan, set_device, synchronize
 from vkgrad.functional import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
 from vkgrad.functions.activations import *
+from vkgrad.functions.adaptive_pooling import *
 from vkgrad.functions.comparing import *
 from vkgrad.functions.convolution import *
 from vkgrad.functions.creation import *

@@ -215,3 +215,49 @@ def test_resizing_by_areas_takes_means() -> None:
     for size in ((2, 3), (5, 4), (7, 1)):
         found = vg.interpolate(x, size=size, mode="area")
         np.testing.assert_array_equal(found.numpy(), vg.adaptive_avg_pool2d(x, size).numpy())
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize(
+    "options", [{}, {"stride": 1}, {"stride": 2, "padding": 1}, {"dilation": 2, "stride": 1}, {"ceil_mode": True}]
+)
+def test_smallest_elements_and_sums_of_windows(dimensions: int, options: dict) -> None:
+    """The smallest is minus the largest of the negative, and a sum is that many times the mean."""
+    x = np.random.default_rng(4).permutation(2 * 7**dimensions).reshape(2, *(7,) * dimensions).astype(np.float32)
+    smallest, largest = (getattr(vg, f"{kind}_pool{dimensions}d") for kind in ("min", "max"))
+
+    def weighted(y: vg.Tensor) -> vg.Tensor:
+        return (y * vg.arange(y.size, dtype=y.dtype).reshape(*y.shape)).sum()
+
+    with vg.counting() as c:
+        found, places = smallest(x, 3, return_indices=True, **options)
+        gradient = vg.grad(lambda t: weighted(smallest(t, 3, **options)))(vg.tensor(x))
+        vg.eval(found, places, gradient)
+    assert c.host_nodes == 0
+    expected, where = largest(-x, 3, return_indices=True, **options)
+    np.testing.assert_array_equal(found.numpy(), -expected.numpy())
+    np.testing.assert_array_equal(places.numpy(), where.numpy())
+    opposite = vg.grad(lambda t: weighted(-largest(-t, 3, **options)))(vg.tensor(x))
+    np.testing.assert_array_equal(gradient.numpy(), opposite.numpy())
+    total = getattr(vg, f"sum_pool{dimensions}d")(x, 3, **options)
+    if "dilation" not in options:
+        mean = getattr(vg, f"avg_pool{dimensions}d")(vg.ones_like(vg.tensor(x)), 3, count_include_pad=False, **options)
+        ones = getattr(vg, f"sum_pool{dimensions}d")(vg.ones_like(vg.tensor(x)), 3, **options)
+        assert np.array_equal(mean.numpy() > 0, ones.numpy() > 0) and ones.numpy().max() == 3**dimensions
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3,) * dimensions, axis=tuple(range(1, dimensions + 1)))
+    if options == {"stride": 1}:
+        sums = windows.sum(tuple(range(-dimensions, 0)))
+        np.testing.assert_array_equal(total.numpy(), sums)
+        slope = vg.grad(lambda t: getattr(vg, f"sum_pool{dimensions}d")(t, 3, stride=1).sum())(vg.tensor(x)).numpy()
+        assert slope.max() == 3**dimensions and slope.min() == 1, "overlapping windows add up"
+
+
+def test_pooling_of_integers_and_ties() -> None:
+    least = np.iinfo(np.int32).min
+    x = np.array([[3, least, 3, 7]], np.int32)
+    assert vg.min_pool1d(x, 2).tolist() == [[least, 3]]
+    assert vg.sum_pool1d(np.array([[3, 1, 3, 7]], np.int32), 2).tolist() == [[4, 10]]
+    assert vg.sum_pool1d(np.array([[True, True, False, True]]), 2).tolist() == [[2, 1]]
+    tied = vg.grad(lambda t: vg.min_pool1d(t, 3, stride=1).sum())(vg.ones((1, 4)))
+    assert tied.tolist() == [[1, 1, 0, 0]], "the first of equal ones"
+    assert np.isnan(vg.min_pool1d(vg.tensor([[1.0, np.nan]]), 2).item())

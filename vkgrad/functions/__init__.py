@@ -4,6 +4,7 @@ A derived function is written once, in the file of its kind, and gets its gradie
 """
 
 from vkgrad.functions.activations import *
+from vkgrad.functions.adaptive_pooling import *
 from vkgrad.functions.comparing import *
 from vkgrad.functions.convolution import *
 from vkgrad.functions.creation import *

@@ -1,8 +1,7 @@
 """Pooling in one, two and three dimensions: windows of the padded input, reduced.
 
-Windows are views, so overlap, strides and dilations cost nothing, and gradients follow. An adaptive pooling says how
-many windows there are instead of how large they are; where they divide the input they are a reshape. This module must
-not know how a reduction is computed.
+Windows are views, so overlap, strides and dilations cost nothing, and gradients follow. This module must not know how
+a reduction is computed.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from vkgrad.functions.convolution import Sizes, sizes_of, windows
 from vkgrad.functions.creation import counter
 from vkgrad.functions.elementwise import where
 from vkgrad.functions.joining import padded
-from vkgrad.functions.lookup import take
-from vkgrad.functions.reductions import mean
-from vkgrad.functions.shapes import permute_dims, reshape, swapaxes
+from vkgrad.functions.reductions import as_terms
+from vkgrad.functions.shapes import reshape
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, integer_range
 from vkgrad.ir.node import Node
@@ -26,9 +24,8 @@ from vkgrad.ops.reductions import argextreme
 from vkgrad.tensor import Operand, Scalar, Tensor, derived, lift
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
-    "max_pool1d", "max_pool2d", "max_pool3d",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d",
+    "max_pool3d", "min_pool1d", "min_pool2d", "min_pool3d", "sum_pool1d", "sum_pool2d", "sum_pool3d",
 ]  # fmt: skip
 
 Pooled = Tensor | tuple[Tensor, Tensor]  # the second with return_indices
@@ -65,35 +62,40 @@ def _beyond(extent: int, size: int, step: int, margin: int, spread: int) -> int:
     return step - rest if rest and count * step < extent + margin else 0
 
 
-def _reduced(op: str, node: Node, dimensions: int, **attributes: object) -> Node:
+def reduced(op: str, node: Node, dimensions: int, **attributes: object) -> Node:
     axes = tuple(range(node.ndim - dimensions, node.ndim))
     return b.reshape(b.build(op, node, axes=axes, **attributes), node.shape[: axes[0]])
 
 
-def _lowest(dtype: DType) -> Scalar:
-    return -math.inf if dtype.kind == "f" else integer_range(dtype)[0] if dtype.kind in "iu" else 0
+def never_wins(kind: str, dtype: DType) -> Scalar:
+    """What no element loses to: the least of the type for "max", the greatest for "min"."""
+    if dtype.kind == "f":
+        return -math.inf if kind == "max" else math.inf
+    return integer_range(dtype)[kind == "min"] if dtype.kind in "iu" else kind == "min"
 
 
-def _max_pool(
-    name: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes, ceil_mode: bool,
+def _extreme_pool(
+    kind: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes, ceil_mode: bool,
     return_indices: bool, dimensions: int,
 ) -> Pooled:  # fmt: skip
-    image = lift(x)
-    fill = _lowest(image.dtype)
+    name, image = f"{kind}_pool{dimensions}d", lift(x)
+    fill = never_wins(kind, image.dtype)
     _, node, kernel = _pooled(name, image, kernel_size, stride, padding, dilation, dimensions, fill, ceil_mode)
-    largest = derived(_reduced("max", node, dimensions, ties="first"), image)
+    found = derived(reduced(kind, node, dimensions, ties="first"), image)
     if not return_indices:
-        return largest
+        return found
     strides = kernel if stride is None else sizes_of(name, "stride", stride, dimensions, 1)
     margin = sizes_of(name, "padding", padding, dimensions, 0)
     counts = node.shape[-2 * dimensions : -dimensions]
     begins = [counter(count) * step - m for count, step, m in zip(counts, strides, margin, strict=True)]
     spread = sizes_of(name, "dilation", dilation, dimensions, 1)
-    return largest, _places(node, begins, spread, image.shape[-dimensions:])
+    return found, places_of(kind, node, begins, spread, image.shape[-dimensions:])
 
 
-def _places(laid_out: Node, begins: Sequence[Tensor], spread: Sequence[int], space: Sequence[int]) -> Tensor:
-    """Where each window's largest element is in the flattened space (int32).
+def places_of(
+    kind: str, laid_out: Node, begins: Sequence[Tensor], spread: Sequence[int], space: Sequence[int]
+) -> Tensor:
+    """Where each window's extreme is in the flattened space (int32).
 
     Args:
         laid_out: (..., *positions, *sizes).
@@ -103,7 +105,7 @@ def _places(laid_out: Node, begins: Sequence[Tensor], spread: Sequence[int], spa
     dimensions = len(space)
     sizes = laid_out.shape[-dimensions:]
     axes = tuple(range(laid_out.ndim - dimensions, laid_out.ndim))
-    inside = Tensor(b.reshape(argextreme(laid_out, "max", axes), laid_out.shape[:-dimensions]))
+    inside = Tensor(b.reshape(argextreme(laid_out, kind, axes), laid_out.shape[:-dimensions]))
     place, scale = inside * 0, 1
     for k in reversed(range(dimensions)):
         begin = reshape(begins[k], (-1, *(1,) * (dimensions - 1 - k)))
@@ -118,7 +120,7 @@ def max_pool1d(
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Pooled:  # fmt: skip
     """The largest element of each window along the last axis; as `max_pool2d`."""
-    return _max_pool("max_pool1d", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 1)
+    return _extreme_pool("max", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 1)
 
 
 @composite
@@ -139,7 +141,7 @@ def max_pool2d(
 
     Raises: `ShapeError` when a window does not fit, or padding is more than half of it.
     """
-    return _max_pool("max_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 2)
+    return _extreme_pool("max", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 2)
 
 
 @composite
@@ -148,15 +150,84 @@ def max_pool3d(
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Pooled:  # fmt: skip
     """The largest element of each window over the last three axes; as `max_pool2d`."""
-    return _max_pool("max_pool3d", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3)
+    return _extreme_pool("max", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3)
 
 
+@composite
+def min_pool1d(
+    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Pooled:  # fmt: skip
+    """The smallest element of each window along the last axis; as `min_pool2d`."""
+    return _extreme_pool("min", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 1)
+
+
+@composite
+def min_pool2d(
+    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Pooled:  # fmt: skip
+    """The smallest element of each window over the last two axes; in all else as `max_pool2d`."""
+    return _extreme_pool("min", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 2)
+
+
+@composite
+def min_pool3d(
+    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Pooled:  # fmt: skip
+    """The smallest element of each window over the last three axes; as `min_pool2d`."""
+    return _extreme_pool("min", x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3)
+
+
+# ---- sums
+def _sum_pool(
+    name: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes, ceil_mode: bool,
+    dimensions: int,
+) -> Tensor:  # fmt: skip
+    image, node, _ = _pooled(name, as_terms(x), kernel_size, stride, padding, dilation, dimensions, 0, ceil_mode)
+    return derived(reduced("sum", node, dimensions), image)
+
+
+@composite
+def sum_pool1d(
+    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+    ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """The sum of each window along the last axis; as `sum_pool2d`."""
+    return _sum_pool("sum_pool1d", x, kernel_size, stride, padding, dilation, ceil_mode, 1)
+
+
+@composite
+def sum_pool2d(
+    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+    ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """The sum of each window over the last two axes, of masks how many hold; padding counts as 0.
+
+    Shapes: x (..., H, W) -> (..., H', W'), H' = (H + 2 * padding - (K - 1) * dilation - 1) // stride + 1.
+
+    Raises: `ShapeError` when a window does not fit, or padding is more than half of it.
+    """
+    return _sum_pool("sum_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode, 2)
+
+
+@composite
+def sum_pool3d(
+    x: Operand, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+    ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """The sum of each window over the last three axes; as `sum_pool2d`."""
+    return _sum_pool("sum_pool3d", x, kernel_size, stride, padding, dilation, ceil_mode, 3)
+
+
+# ---- means
 def _average_pool(
     name: str, x: Operand, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, ceil_mode: bool,
     count_include_pad: bool, divisor: int | None, dimensions: int,
 ) -> Tensor:  # fmt: skip
     image, node, kernel = _pooled(name, x, kernel_size, stride, padding, 1, dimensions, 0, ceil_mode)
-    total = derived(_reduced("sum", node, dimensions), image)
+    total = derived(reduced("sum", node, dimensions), image)
     if divisor is not None:
         return total / divisor
     if not ceil_mode and (count_include_pad or padding == 0):
@@ -166,7 +237,7 @@ def _average_pool(
         margin = sizes_of(name, "padding", padding, dimensions, 0)
         ones, padding = Tensor(padded(ones.node, (0, *margin), (0, *margin), 1)), 0
     _, counted, _ = _pooled(name, ones, kernel_size, stride, padding, 1, dimensions, 0, ceil_mode)
-    count = _reduced("sum", counted, dimensions)
+    count = reduced("sum", counted, dimensions)
     return total / Tensor(b.reshape(count, count.shape[1:]))
 
 
@@ -248,115 +319,3 @@ def lp_pool3d(
 ) -> Tensor:
     """The root of the sum of the powers `norm_type` of each window over the last three axes; as `lp_pool2d`."""
     return _norm_pool("lp_pool3d", x, norm_type, kernel_size, stride, ceil_mode, 3)
-
-
-# ---- as many windows as asked for
-def _adaptive_sizes(name: str, x: Tensor, output_size: int | Sequence[int | None] | None, dimensions: int) -> list[int]:
-    if x.ndim < dimensions + 1:
-        raise ShapeError(f"{name}: takes an input (..., C, {dimensions} spatial axes), got shape {x.shape}")
-    given = [output_size] * dimensions if output_size is None or isinstance(output_size, int) else [*output_size]
-    if len(given) != dimensions or any(size is not None and size < 1 for size in given):
-        raise ShapeError(f"{name}: output_size must be {dimensions} positive integers or None, got {output_size}")
-    return [extent if size is None else size for extent, size in zip(x.shape[-dimensions:], given, strict=True)]
-
-
-def _divided(x: Tensor, counts: Sequence[int]) -> Tensor:
-    """(..., *counts, *sizes): windows that touch and cover the input, whose extents the counts divide."""
-    lead, space = x.shape[: x.ndim - len(counts)], x.shape[x.ndim - len(counts) :]
-    pairs = [n for extent, count in zip(space, counts, strict=True) for n in (count, extent // count)]
-    split = reshape(x, (*lead, *pairs))
-    first = len(lead)
-    places, inside = range(first, split.ndim, 2), range(first + 1, split.ndim, 2)
-    return permute_dims(split, (*range(first), *places, *inside))
-
-
-def _bounds(extent: int, count: int) -> tuple[Tensor, Tensor, int]:
-    """Where each of `count` windows begins and ends, and the largest size: [i * n // c, ceil((i + 1) * n / c))."""
-    i = counter(count)
-    sizes = [-(-(k + 1) * extent // count) - k * extent // count for k in range(count)]
-    return i * extent // count, ((i + 1) * extent + count - 1) // count, max(sizes)
-
-
-def adaptive_average(name: str, x: Operand, output_size: int | Sequence[int | None] | None, dimensions: int) -> Tensor:
-    x = lift(x)
-    counts = _adaptive_sizes(name, x, output_size, dimensions)
-    space = x.shape[-dimensions:]
-    if all(extent % count == 0 for extent, count in zip(space, counts, strict=True)):
-        return mean(_divided(x, counts), axis=tuple(range(-dimensions, 0)))
-    for axis, count in zip(range(-dimensions, 0), counts, strict=True):  # a mean over each axis in turn is the mean
-        begin, end, _ = _bounds(x.shape[axis], count)
-        j = reshape(counter(x.shape[axis]), (-1, 1))
-        share = where((j >= begin) & (j < end), 1.0 / (end - begin).astype(x.dtype), 0.0)
-        x = swapaxes(swapaxes(x, axis, -1) @ share, axis, -1)
-    return x
-
-
-def _adaptive_max(
-    name: str, x: Operand, output_size: int | Sequence[int | None] | None, return_indices: bool, dimensions: int
-) -> Pooled:
-    x = lift(x)
-    counts = _adaptive_sizes(name, x, output_size, dimensions)
-    space = x.shape[-dimensions:]
-    bounds = [_bounds(extent, count) for extent, count in zip(space, counts, strict=True)]
-    if all(extent % count == 0 for extent, count in zip(space, counts, strict=True)):
-        laid_out = _divided(x, counts)
-    else:
-        for axis, (begin, end, size) in zip(range(-dimensions, 0), bounds, strict=True):
-            places = reshape(begin, (-1, 1)) + counter(size)
-            beyond = reshape(places >= reshape(end, (-1, 1)), (-1, *(1,) * (-axis - 1)))
-            inside = where(places < reshape(end, (-1, 1)), places, reshape(begin, (-1, 1)))
-            x = where(beyond, _lowest(x.dtype), take(x, reshape(inside, (-1,)), axis=axis))
-        laid_out = _divided(x, counts)
-    largest = derived(_reduced("max", laid_out.node, dimensions, ties="first"), laid_out)
-    if not return_indices:
-        return largest
-    return largest, _places(laid_out.node, [begin for begin, _, _ in bounds], (1,) * dimensions, space)
-
-
-@composite
-def adaptive_avg_pool1d(x: Operand, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """The mean of each of `output_size` windows along the last axis; as `adaptive_avg_pool2d`."""
-    return adaptive_average("adaptive_avg_pool1d", x, output_size, 1)
-
-
-@composite
-def adaptive_avg_pool2d(x: Operand, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """The mean of each of as many windows as asked for.
-
-    Window i of n along an extent H begins at i * H // n and ends before ceil((i + 1) * H / n).
-
-    Shapes: (..., H, W) -> (..., *output_size); None keeps an extent.
-
-    Raises: `ShapeError` when `output_size` is not one positive number, or one per axis.
-    """
-    return adaptive_average("adaptive_avg_pool2d", x, output_size, 2)
-
-
-@composite
-def adaptive_avg_pool3d(x: Operand, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """The mean of each of as many windows as asked for, over the last three axes; as `adaptive_avg_pool2d`."""
-    return adaptive_average("adaptive_avg_pool3d", x, output_size, 3)
-
-
-@composite
-def adaptive_max_pool1d(
-    x: Operand, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Pooled:
-    """The largest element of each of `output_size` windows along the last axis."""
-    return _adaptive_max("adaptive_max_pool1d", x, output_size, return_indices, 1)
-
-
-@composite
-def adaptive_max_pool2d(
-    x: Operand, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Pooled:
-    """The largest element of each of as many windows as asked for; the windows are those of `adaptive_avg_pool2d`."""
-    return _adaptive_max("adaptive_max_pool2d", x, output_size, return_indices, 2)
-
-
-@composite
-def adaptive_max_pool3d(
-    x: Operand, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Pooled:
-    """The largest element of each of as many windows as asked for, over the last three axes."""
-    return _adaptive_max("adaptive_max_pool3d", x, output_size, return_indices, 3)

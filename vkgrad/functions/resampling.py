@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 
 from vkgrad.composites import composite
 from vkgrad.errors import OptionError, ShapeError
+from vkgrad.functions.adaptive_pooling import adaptive_average
 from vkgrad.functions.creation import counter
 from vkgrad.functions.elementwise import abs as absolute
 from vkgrad.functions.elementwise import clip, floating, floor, where
 from vkgrad.functions.joining import concat, repeat
 from vkgrad.functions.lookup import take
-from vkgrad.functions.pooling import adaptive_average
 from vkgrad.functions.shapes import flip, permute_dims, reshape, swapaxes
 from vkgrad.ir.dtypes import DType
 from vkgrad.tensor import Operand, Tensor, lift
