@@ -5,8 +5,8 @@
 # installed. DEVICE is what the name of the Vulkan device must contain (NVIDIA). Loader packages are taken from
 # .gl/*.deb. Everything goes to $OUT (build/gpu), the lines for bench_results/ too; the tables are printed again at the
 # end, that of the goals last. Short stages come before the race, which takes what they leave of SECONDS_ALLOWED (480)
-# but for a minute. What was cut short or not reached is named. VKGRAD_COMMIT says what is measured where the copy has
-# no history.
+# but for a hundred seconds. What was cut short or not reached is named. VKGRAD_COMMIT says what is measured where the
+# copy has no history.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 device=${2:-NVIDIA}
@@ -63,15 +63,15 @@ keep convolutions
 stage bandwidth 70 benchmarks.bandwidth --seconds 55 --cases "a * b,softmax,layer norm,sum over axis,transpose" \
     --out "$out/bandwidth.jsonl"
 keep bandwidth
+stage routines 95 benchmarks.routines --seconds 75 --out "$out/routines.jsonl"
+keep routines
 stage first_step 40 benchmarks.first_step --models mlp --runs 3 --out "$results"
 # The race begins no case that would keep it from ending in time.
-left=$((ends - $(date +%s) - 60))
+left=$((ends - $(date +%s) - 100))
 if [ "$left" -lt 0 ]; then left=0; fi
 stage race $((left + 20)) benchmarks.race --device "$device" --rounds 3 --budget 0.3 --out "$results" \
     --minutes "$(echo "$left" | awk '{print $1 / 60}')"
 stage kernels 40 vkgrad bench kernels --device "$device" --out "$results"
-stage routines 60 benchmarks.routines --seconds 45 --out "$out/routines.jsonl"
-keep routines
 stage hmc 60 benchmarks.hmc --seconds 40 --out "$out/hmc.jsonl"
 keep hmc
 stage ulps 90 benchmarks.ulps --blocks 100 --slow-blocks 20 --out "$out/ulps.json"

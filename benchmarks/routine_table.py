@@ -34,7 +34,7 @@ def table(lines: Iterable[Line]) -> str:
             spread = f"{digits(line['p10_us'])}-{digits(line['p90_us'])}"
             rows.append(
                 [case, str(line["dispatches"]), digits(line["median_us"]), spread, copy, times, peer(line, "torch"),
-                 peer(line, "cupy"), f"{line['error']:.0e}"]
+                 peer(line, "cupy"), f"{line['error']:.0e}" + " **wrong**" * ("wrong" in line)]
             )  # fmt: skip
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
         reasons = {

@@ -176,6 +176,21 @@ def test_eigh(n: int) -> None:
     near(symmetric.astype(np.float32) @ vectors, vectors.numpy().astype(np.float64) * values.numpy(), 64 + n)
 
 
+@pytest.mark.parametrize("n", [96, 128])
+def test_large_spectra_are_as_right_as_small_ones(n: int) -> None:
+    """Rows are turned by hundreds of others, which keeps them as long as they were."""
+    a = np.random.default_rng([0, n, n]).uniform(-1, 1, (n, n)).astype(np.float32)
+    symmetric = a + a.T
+    w, v = vg.linalg.eigh(symmetric)
+    largest = np.abs(np.linalg.eigvalsh(symmetric.astype(np.float64))).max()
+    w, v = w.numpy().astype(np.float64), v.numpy().astype(np.float64)
+    assert np.abs(symmetric @ v - v * w).max() < 5e-6 * largest
+    assert np.abs(v.T @ v - np.eye(n)).max() < 5e-6
+    u, s, vh = (x.numpy().astype(np.float64) for x in vg.linalg.svd(a))
+    assert np.abs((u * s) @ vh - a).max() < 5e-6 * s.max()
+    assert max(np.abs(x @ x.T - np.eye(n)).max() for x in (u, vh)) < 5e-6
+
+
 def test_batches_views_and_jit() -> None:
     a, y = general(2, 3, 4, 4), general(3, 4, 2)
     expected = np.linalg.solve(a.astype(np.float64), y.astype(np.float64))

@@ -36,8 +36,23 @@ def test_a_wrong_value_is_noticed(name: str):
         assert case.error(found, case.arrays) <= case.tolerance
         off = [found[0] * np.float32(1.01), *found[1:]]
         assert case.error(off, case.arrays) > case.tolerance
-        with pytest.raises(AssertionError, match="is off by"):
-            routines.measure(replace(case, ours=lambda *x: [y * 1.01 for y in routines.several(case.ours(*x))]), 1)
+        off_too = replace(case, ours=lambda *x: [y * 1.01 for y in routines.several(case.ours(*x))])
+        assert "off by" in routines.measure(off_too, 1)["wrong"] and "wrong" not in routines.measure(case, 1)
+
+
+def test_after_a_wrong_case_the_next_one_follows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    sums, unequal, last = cases(1500)[:3]
+    runs, out = iter(range(9)), tmp_path / "lines.jsonl"
+    off = replace(sums, ours=lambda x: sums.ours(x) * 1.01)
+    unequal = replace(unequal, ours=lambda x: cases(1500)[1].ours(x) + next(runs))
+    monkeypatch.setattr(routines, "cases", lambda million: [off, unequal, last])
+    with config.override(device="cpu"):
+        assert routines.main(["--million", "1500", "--runs", "1", "--out", str(out)]) == 1
+    printed = capsys.readouterr().out
+    assert printed.count("WRONG: ") == 2 and "two runs differ" in printed and "off by" in printed
+    assert [json.loads(line)["case"] for line in out.read_text().splitlines()] == [off.name, last.name]
 
 
 def test_two_runs_that_differ_are_noticed():

@@ -355,3 +355,19 @@ def test_a_wrong_template_fails(device: Device) -> None:
     for old, new in (("x + y", "x - y"), ("joined(state, element(place))", "element(place)")):
         found, wanted = ran(device, case, SOFTWARE, lambda s, o=old, n=new: replace(s, source=s.source.replace(o, n)))
         assert not np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(("n", "dtype"), [(9, "f4"), (40, "f4"), (48, "f8")])
+def test_eigenvalues_as_a_gpu_finds_them(device: Device, n: int, dtype: str) -> None:
+    """All sweeps in one dispatch, of rows in shared memory or, where they do not fit, in the output."""
+    if not _is_offered(np.dtype(dtype), device):
+        pytest.skip("the device does not store this type")
+    values: dict[Node, np.ndarray] = {}
+    x = random(2, n, n, dtype=dtype)
+    a = variable(x + x.swapaxes(1, 2), values)
+    plan = build_plan([b.build("eigh", a)], [a], max_buffers=8, width=GPU)
+    (found,) = run_plan(device, plan, [values[a]], limits_of(device, GPU_LIKE))
+    found = found.reshape(2, n + 1, n).astype("f8")
+    w, v = found[:, :1], found[:, 1:]
+    assert np.abs(values[a] @ v - v * w).max() < 8 * n * np.finfo(dtype).eps
+    assert np.abs(v.swapaxes(1, 2) @ v - np.eye(n)).max() < n * np.finfo(dtype).eps

@@ -40,67 +40,76 @@ from vkgrad.ops.families import routine, wide
 from vkgrad.ops.samples import case, uniform
 from vkgrad.ops.sorting import argsort
 
-LARGEST_JACOBI = 128  # rows of the largest matrix whose sweep is one dispatch
+LARGEST_JACOBI = 128  # rows of the largest matrix whose sweeps are one dispatch
 SWEEPS = {"float32": 10, "float64": 13}  # pairs turn by less than a rounding well before
 
 
 # ---- singular values and eigenvalues, both by turning pairs of vectors until all are orthogonal
-def _sweep_of(x: np.ndarray) -> np.ndarray:
+def _sweeps_of(x: np.ndarray, *, sweeps: int) -> np.ndarray:
     n = x.shape[0]
-    x = x.copy()
+    x, one = x.copy(), x.dtype.type(1)
     players = n + n % 2
     pairs = np.arange(1, players // 2)
-    for turn in range(players - 1):
-        p = np.concatenate([[turn], (turn + pairs) % (players - 1)])
-        q = np.concatenate([[players - 1], (turn + players - 1 - pairs) % (players - 1)])
-        p, q = p[(p < n) & (q < n)], q[(p < n) & (q < n)]
-        a, c = x[p], x[q]
-        pp, qq, pq = ((u[:, :n] * v[:, :n]).sum(1) for u, v in ((a, a), (c, c), (a, c)))
-        turns = np.abs(pq) > np.finfo(x.dtype).eps * np.sqrt(pp) * np.sqrt(qq)
-        z = np.where(turns, (qq - pp) / np.where(turns, 2 * pq, 1), 0)
-        t = np.where(z < 0, -1, 1) / (np.abs(z) + np.sqrt(1 + z * z))
-        cosine = np.where(turns, 1 / np.sqrt(1 + t * t), 1)[:, None]
-        sine = np.where(turns, cosine[:, 0] * t, 0)[:, None]
-        x[p], x[q] = cosine * a - sine * c, sine * a + cosine * c
+    for _ in range(sweeps):
+        turned = False
+        for turn in range(players - 1):
+            p = np.concatenate([[turn], (turn + pairs) % (players - 1)])
+            q = np.concatenate([[players - 1], (turn + players - 1 - pairs) % (players - 1)])
+            p, q = p[(p < n) & (q < n)], q[(p < n) & (q < n)]
+            a, c = x[p], x[q]
+            pp, qq, pq = ((u[:, :n] * v[:, :n]).sum(1) for u, v in ((a, a), (c, c), (a, c)))
+            turns = np.abs(pq) > np.finfo(x.dtype).eps * np.sqrt(pp) * np.sqrt(qq)
+            turned = turned or bool(turns.any())
+            z = np.where(turns, (qq - pp) / np.where(turns, 2 * pq, one), 0)
+            tangent = np.where(turns, np.where(z < 0, -one, one) / (np.abs(z) + np.sqrt(1 + z * z)), 0)
+            half = (tangent / (1 + np.sqrt(1 + tangent * tangent)))[:, None]
+            sine = 2 * half / (1 + half * half)
+            x[p], x[q] = a - sine * (c + half * a), c + sine * (a - half * c)
+        if not turned:
+            break
     return x
 
 
-def _sweep_geometry(shapes: Sequence[Shape], dtypes: Dtypes, limits: DeviceLimits) -> Geometry:
-    (*lead, n, w) = shapes[0]
+def _sweeps_geometry(shapes: Sequence[Shape], dtypes: Dtypes, limits: DeviceLimits, *, sweeps: int) -> Geometry:
+    (*lead, n, w), size_bytes = shapes[0], dtypes[0].size_bytes
     together = 1 if limits.software else 8
-    lanes = min(max(lanes_for(limits, (n - 1) * n // 2 * (n + w), 512), together), limits.max_invocations)
+    most = min(512, 1 << (together * ((n + 1) // 2) - 1).bit_length())  # more would meet nobody
+    lanes = min(max(lanes_for(limits, sweeps * (n - 1) * n // 2 * (n + w), most), together), limits.max_invocations)
+    parts_bytes, rows_bytes = 3 * lanes * size_bytes + 4, n * w * size_bytes
+    held = parts_bytes + rows_bytes <= limits.shared_bytes
     return Geometry(
         groups=prod(lead),
         numbers={"matrices": prod(lead), "n": n, "width": w},
         parameters={
-            "lanes": lanes, "together": together,
-            "tiny": {4: "1.1920929e-7", 8: "2.220446049250313e-16lf"}[dtypes[0].size_bytes],
+            "lanes": lanes, "together": together, "sweeps": sweeps, "held": n * w if held else 0,
+            "tiny": {4: "1.1920929e-7", 8: "2.220446049250313e-16lf"}[size_bytes],
         },
-        shared_bytes=3 * lanes * dtypes[0].size_bytes,
+        shared_bytes=parts_bytes + rows_bytes * held,
     )  # fmt: skip
 
 
-def _sweep_shape(shapes: Sequence[Shape]) -> Shape:
+def _sweeps_shape(shapes: Sequence[Shape], *, sweeps: int) -> Shape:
     shape = shapes[0]
     if len(shape) < 2 or shape[-1] < shape[-2]:
-        raise ShapeError(f"jacobi_sweep: takes (..., n, w) with w >= n, got {shape}")
+        raise ShapeError(f"jacobi_sweeps: takes (..., n, w) with w >= n, got {shape}")
     return shape
 
 
 routine(
-    "jacobi_sweep", template="linalg_jacobi.comp.j2", geometry=_sweep_geometry, shape=_sweep_shape,
-    dtype=wide("jacobi_sweep"), numpy=each_matrix(_sweep_of), grad=NOT_DIFFERENTIABLE, batched=True,
-    samples=uniform(-2, 2).on(case((2, 3, 6)), case((4, 8)), case((0, 3, 6))),
+    "jacobi_sweeps", template="linalg_jacobi.comp.j2", geometry=_sweeps_geometry, shape=_sweeps_shape,
+    dtype=wide("jacobi_sweeps"), numpy=each_matrix(_sweeps_of), grad=NOT_DIFFERENTIABLE, batched=True,
+    samples=uniform(-2, 2).on(case((2, 3, 6), sweeps=1), case((4, 8), sweeps=2), case((0, 3, 6), sweeps=1)),
     doc="rows turned in pairs until their first n numbers are nearly orthogonal",
 )  # fmt: skip
 
 
-def _orthogonal_rows(a: Node) -> tuple[Node, Node]:
+def _orthogonal_rows(a: Node, width: Any) -> tuple[Node, Node]:
     """Rows w (..., n, n) that are orthogonal, and v with w^T = a v^T, for square a."""
-    n = a.shape[-1]
+    n, sweeps = a.shape[-1], SWEEPS[a.dtype.name]
     packed = joined([transposed(a), identity(a, n)], -1)
-    for _ in range(SWEEPS[a.dtype.name]):
-        packed = b.build("jacobi_sweep", packed)
+    together = 1 if width.lanes == 1 else sweeps  # a software driver bounds loops
+    for _ in range(sweeps // together):
+        packed = b.build("jacobi_sweeps", packed, sweeps=together)
     return block(packed, (0, n), (0, n)), block(packed, (0, n), (n, 2 * n))
 
 
@@ -176,7 +185,7 @@ def _svd_passes(node: Node, width: Any) -> Node:
     (a,) = node.inputs
     m, n = a.shape[-2:]
     basis, square = qr_parts(qr(a)) if m > n else (None, a)
-    w, v = _orthogonal_rows(square)
+    w, v = _orthogonal_rows(square, width)
     sizes = b.apply("sqrt", b.build("sum", w * w, axes=(w.ndim - 1,)))
     s, w, v = _in_order(transposed(sizes), w, v)
     # The directions of w that are (nearly) zero are anything orthogonal to the others, and QR finds such.
@@ -236,7 +245,7 @@ def _eigh_passes(node: Node, width: Any) -> Node:
     sizes = b.build("sum", b.apply("abs", a), axes=(a.ndim - 1,))
     bound = b.build("max", sizes, axes=(a.ndim - 2,), ties="first")
     # Shifted until it is positive definite, singular vectors are eigenvectors; the values then come from the vectors.
-    _, v = _orthogonal_rows(a + identity(a, a.shape[-1]) * bound)
+    _, v = _orthogonal_rows(a + identity(a, a.shape[-1]) * bound, width)
     values = b.build("sum", v * product(v, a), axes=(a.ndim - 1,))
     order, v = _in_order(-transposed(values), v)
     return joined([-order, transposed(v)], -2)
