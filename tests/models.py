@@ -7,22 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 import vkgrad as vg
+from tests.networks import LeNet5
 from vkgrad import nn, optim
 
-
-class LeNet5(nn.Module):
-    """LeCun et al. 1998, with ReLU and max pooling."""
-
-    def __init__(self) -> None:
-        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, padding=2), nn.Conv2d(6, 16, 5)
-        self.pool = nn.MaxPool2d(2)
-        self.fc1, self.fc2, self.fc3 = nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, 10)
-
-    def forward(self, x: vg.Tensor) -> vg.Tensor:
-        x = self.pool(vg.relu(self.conv1(x)))
-        x = self.pool(vg.relu(self.conv2(x)))
-        x = vg.relu(self.fc1(x.reshape((x.shape[0], 400))))
-        return self.fc3(vg.relu(self.fc2(x)))
+__all__ = ["LeNet5", "batches", "losses", "mlp", "sgd_step"]
 
 
 def mlp(hidden: int = 128) -> nn.Module:

@@ -26,6 +26,7 @@ from torch import nn
 
 from tests.golden import cases
 from tests.golden import functions as listed
+from tests.golden.both import networks
 from tests.golden.patterns import Array, chirp, lenet_batch, lenet_weights, sampled, waves
 
 LEARNING_RATE = 0.1
@@ -36,16 +37,8 @@ def double(array: Array) -> torch.Tensor:
     return tensor.double() if tensor.is_floating_point() else tensor.long()
 
 
-def lenet() -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
-    )  # fmt: skip
-
-
 def lenet_step() -> dict[str, Array]:
-    model = lenet().double()
+    model = networks(nn).lenet().double()
     model.load_state_dict({name: double(value) for name, value in lenet_weights().items()})
     x, y = map(double, lenet_batch())
     optimiser = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)

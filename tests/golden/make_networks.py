@@ -7,122 +7,29 @@ Run like `make_golden.py`, with the packages safetensors and onnx beside PyTorch
 
 Each NAME.safetensors is a state dict, each NAME.onnx the network as PyTorch exports it. `networks.npz` has for each
 network an input `NAME/x` and its output `NAME/y`, and `resnet18/keys`, names and shapes of the full-sized ResNet-18,
-a line each. The classes here have the names of torchvision's ResNet and of the usual small GPT.
+a line each. The networks are those of `both.py`.
 """
 
 from __future__ import annotations
 
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
-from torch.nn import functional as F
 
+from tests.golden.both import networks
 from tests.golden.patterns import waves
 
 FOLDER = Path(__file__).parent / "networks"
-
-
-class LeNet5(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, padding=2), nn.Conv2d(6, 16, 5)
-        self.fc1, self.fc2, self.fc3 = nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, 10)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
-        return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x.flatten(1))))))
-
-
-class BasicBlock(nn.Module):
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outputs)
-        self.downsample = None
-        if stride != 1 or inputs != outputs:
-            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
-
-
-class ResNet18(nn.Module):
-    def __init__(self, num_classes: int = 1000, width: int = 64) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        channels = [width, width, 2 * width, 4 * width, 8 * width]
-        for number, (before, after) in enumerate(pairwise(channels), 1):
-            blocks = BasicBlock(before, after, 1 + (before != after)), BasicBlock(after, after, 1)
-            setattr(self, f"layer{number}", nn.Sequential(*blocks))
-        self.fc = nn.Linear(8 * width, num_classes)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
-
-
-class Attention(nn.Module):
-    def __init__(self, features: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.c_attn = nn.Linear(features, 3 * features)
-        self.c_proj = nn.Linear(features, features)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, time, features = x.shape
-        query, key, value = (
-            part.view(batch, time, self.heads, -1).transpose(1, 2) for part in self.c_attn(x).split(features, 2)
-        )
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self.c_proj(mixed.transpose(1, 2).reshape(batch, time, features))
-
-
-class Block(nn.Module):
-    def __init__(self, features: int, heads: int) -> None:
-        super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(features), nn.LayerNorm(features)
-        self.attn = Attention(features, heads)
-        self.mlp = nn.Module()
-        self.mlp.c_fc, self.mlp.c_proj = nn.Linear(features, 4 * features), nn.Linear(4 * features, features)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp.c_proj(F.gelu(self.mlp.c_fc(self.ln_2(x))))
-
-
-class GPT(nn.Module):
-    def __init__(self, vocabulary: int = 65, context: int = 16, layers: int = 2, heads: int = 4, features: int = 32):
-        super().__init__()
-        self.transformer = nn.Module()
-        self.transformer.wte = nn.Embedding(vocabulary, features)
-        self.transformer.wpe = nn.Embedding(context, features)
-        self.transformer.h = nn.ModuleList([Block(features, heads) for _ in range(layers)])
-        self.transformer.ln_f = nn.LayerNorm(features)
-        self.lm_head = nn.Linear(features, vocabulary, bias=False)
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        parts = self.transformer
-        x = parts.wte(tokens) + parts.wpe(torch.arange(tokens.shape[1]))
-        for block in parts.h:
-            x = block(x)
-        return self.lm_head(parts.ln_f(x))
-
+OURS = networks(nn)
 
 NETWORKS = {
-    "lenet": (LeNet5, waves((2, 1, 28, 28), 1.0, 0.2)),
-    "resnet18": (lambda: ResNet18(10, width=4), waves((2, 3, 32, 32), 1.0, 0.4)),
-    "gpt": (GPT, (np.arange(24) ** 2 % 65).astype(np.int32).reshape(2, 12)),
+    "lenet": (OURS.LeNet5, waves((2, 1, 28, 28), 1.0, 0.2)),
+    "resnet18": (lambda: OURS.ResNet18(10, width=4), waves((2, 3, 32, 32), 1.0, 0.4)),
+    "gpt": (OURS.GPT, (np.arange(24) ** 2 % 65).astype(np.int32).reshape(2, 12)),
 }
 EXPORTED = ("resnet18", "gpt")  # to ONNX, too
 
@@ -152,7 +59,7 @@ def write() -> None:
             example = torch.from_numpy(x)
             torch.onnx.export(model.eval(), (example,), FOLDER / f"{name}.onnx", opset_version=17, dynamo=False)
         results |= {f"{name}/x": x, f"{name}/y": computed(model, x)}
-    full = ResNet18().state_dict()
+    full = OURS.ResNet18().state_dict()
     results["resnet18/keys"] = np.array("\n".join(f"{name} {list(value.shape)}" for name, value in full.items()))
     np.savez_compressed(FOLDER / "networks.npz", **results)
 

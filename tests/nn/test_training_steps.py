@@ -10,16 +10,9 @@ import numpy as np
 import vkgrad as vg
 from tests.golden.compare import assert_close, golden
 from tests.golden.patterns import Array, chirp, lenet_batch, lenet_weights, sampled, slopes, waves
+from tests.networks import lenet
 
 nn = vg.nn
-
-
-def lenet() -> nn.Module:
-    return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
-    )  # fmt: skip
 
 
 # ---- MLP
