@@ -99,6 +99,7 @@ def _cut(content: bytes) -> dict[str, bytes]:
 
 SAID = {
     "nothing": "the file is empty",
+    "half a length": "the file is cut off",
     "half a header": "the file is cut off",
     "no data": "the file is cut off",
     "a byte less": "the file is cut off",
