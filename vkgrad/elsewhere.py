@@ -92,6 +92,16 @@ METHODS = {
     "values": "write x.max(axis) for values, x.argmax(axis) for places",
     "indices": "write x.max(axis) for values, x.argmax(axis) for places",
 }
+# Of `vkgrad.random`.
+RANDOM = {
+    "rand": "write vg.random.uniform(key, shape)",
+    "randn": "write vg.random.normal(key, shape)",
+    "random": "write vg.random.uniform(key, shape)",
+    "seed": "write vg.manual_seed(0), or vg.random.key(0) for a key of one's own",
+    "PRNGKey": "write vg.random.key(0)",
+    "shuffle": "write vg.random.permutation(key, x)",
+}
+
 # Of `vkgrad.data`.
 DATA = {
     "TensorDataset": "give the arrays to vg.data.DataLoader(x, y, batch_size=32)",

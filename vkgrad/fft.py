@@ -23,6 +23,7 @@ from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DType, float32
 from vkgrad.ops.fourier import LARGEST_PRIME, dft, primes
 from vkgrad.placement import placed
+from vkgrad.spelling import answer_misspellings
 from vkgrad.tensor import Operand, Tensor, derived, lift, tensor
 
 __all__ = [
@@ -312,3 +313,6 @@ def ifftshift(x: Operand, axes: int | Sequence[int] | None = None) -> Tensor:
     source = lift(x)
     found = b.normalise_axes("fft.ifftshift", axes, source.ndim)
     return f.roll(source, [-(source.shape[axis] // 2) for axis in found], axis=list(found))
+
+
+answer_misspellings(globals())

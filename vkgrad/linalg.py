@@ -24,6 +24,7 @@ from vkgrad.functions.shapes import matrix_transpose
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import float32, float64, promote
 from vkgrad.ops import factorisations as ops
+from vkgrad.spelling import answer_misspellings
 from vkgrad.tensor import Operand, Tensor, derived, lift
 
 __all__ = [
@@ -396,3 +397,6 @@ def diagonal(x: Operand, *, offset: int = 0) -> Tensor:
 def trace(x: Operand, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sum of the diagonal of each matrix. Shapes: (..., M, N) -> (...)."""
     return f.trace(x, offset, dtype=dtype)
+
+
+answer_misspellings(globals())

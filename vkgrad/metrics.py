@@ -13,6 +13,7 @@ import numpy as np
 from vkgrad import functions as f
 from vkgrad.errors import OptionError, ShapeError
 from vkgrad.history import no_grad
+from vkgrad.spelling import answer_misspellings
 from vkgrad.tensor import Operand, Tensor, asarray, tensor
 
 __all__ = ["Accuracy", "ConfusionMatrix", "Mean", "accuracy", "confusion_matrix"]
@@ -134,3 +135,6 @@ class ConfusionMatrix:
 
     def reset(self) -> None:
         self._counts.assign(tensor(np.zeros((self.num_classes, self.num_classes), np.int32)))
+
+
+answer_misspellings(globals())

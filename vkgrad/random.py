@@ -38,6 +38,8 @@ from vkgrad.draws.keys import (
     set_generator_state,
     split,
 )
+from vkgrad.elsewhere import RANDOM
+from vkgrad.spelling import answer_misspellings
 
 __all__ = [
     "bernoulli",
@@ -82,3 +84,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+answer_misspellings(globals(), RANDOM)

@@ -7,6 +7,7 @@ once its text is read: programs ask with `hasattr` for much that is not there. T
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache, wraps
@@ -20,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 KEYWORDS = {
     "dim": "axis", "dims": "axis", "axes": "axis", "keepdim": "keepdims", "keep_dims": "keepdims", "input": "x",
     "num_workers": "workers", "learning_rate": "lr", "decay": "weight_decay", "filters": "out_channels",
-    "strides": "stride", "units": "out_features", "ddof": "correction", "unbiased": "correction",
+    "strides": "stride", "axis": "dim", "units": "out_features", "ddof": "correction", "unbiased": "correction",
 }  # fmt: skip
 
 
@@ -34,9 +35,11 @@ def meant(name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None =
     names = list(known)
     if elsewhere and (same := elsewhere.get(name)) in names:
         return f"did you mean {same!r}?"
-    by_lower = {each.lower(): each for each in reversed(names)}
-    near = get_close_matches(name.lower(), by_lower, 1, 0.7)
-    return f"did you mean {by_lower[near[0]]!r}?" if near else ""
+    near = get_close_matches(name.lower(), {each.lower() for each in names}, 1, 0.7)
+    if not near:
+        return ""
+    (best,) = get_close_matches(name, [each for each in names if each.lower() == near[0]], 1, 0.0)
+    return f"did you mean {best!r}?"
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
@@ -58,17 +61,6 @@ def unknown(owner: str, name: str, known: Callable[[], Iterable[str]], elsewhere
         return elsewhere.get(name) or meant(name, [each for each in known() if not each.startswith("_")])
 
     return UnknownNameError(f"{owner} has no attribute {name!r}", None if name.startswith("_") else suggest)
-
-
-def unknown_in(
-    module: str, names: Mapping[str, Any], elsewhere: Mapping[str, str] | None = None
-) -> Callable[[str], Any]:
-    """A module's `__getattr__`: what it has no name for is refused with the nearest that it has."""
-
-    def missing(name: str) -> Any:
-        raise unknown(module, name, lambda: names, elsewhere or {})
-
-    return missing
 
 
 # ---- keywords
@@ -102,6 +94,8 @@ def refuse_unknown(name: str, function: Callable[..., Any], given: Iterable[str]
 
 def spelled(function: F) -> F:
     """`function`; a keyword that it does not take is refused with the nearest that it does."""
+    if (known := vars(function).get("spelled_as")) is not None:  # it is one, or has one under another name
+        return known
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -113,4 +107,28 @@ def spelled(function: F) -> F:
             refuse_unknown(function.__name__, function, named)
             raise
 
+    function.spelled_as = call.spelled_as = call  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
+
+
+def answer_misspellings(names: dict[str, Any], elsewhere: Mapping[str, str] | None = None) -> None:
+    """Let a module, given as its globals, refuse names that it has not, and its functions keywords that they have not.
+
+    Called at the end of the module. What reads a function from the modules below it later, or from its home, finds the
+    same one.
+    """
+    inside = [module for path, module in sys.modules.items() if path.startswith(f"{names['__name__']}.")]
+    for name, function in list(names.items()):
+        if name.startswith("_") or not inspect.isfunction(function) or not is_own(function):
+            continue
+        if name not in names.get("__all__", names):
+            continue
+        names[name] = found = spelled(function)
+        for home in (*inside, sys.modules[function.__module__]):
+            if vars(home).get(name) is function:
+                setattr(home, name, found)
+
+    def missing(name: str) -> Any:
+        raise unknown(names["__name__"], name, lambda: names.get("__all__", names), elsewhere or {})
+
+    names.setdefault("__getattr__", missing)

@@ -529,4 +529,51 @@ MISTAKES = [
         "Tensor",
         "vg.tensor(",
     ),
+    mistake(
+        "PyTorch's dim in a function that joins",
+        """
+        a, b = vg.ones((2, 3)), vg.ones((2, 3))
+        vg.concat([a, b], dim=1)  # <-
+        """,
+        TypeError,
+        ("concat", "'dim'"),
+        "'axis'",
+        then="assert vg.concat([a, b], axis=1).shape == (2, 6)",
+    ),
+    mistake(
+        "NumPy's axis where PyTorch has dim",
+        """
+        F.softmax(vg.ones((2, 3)), axis=1)  # <-
+        """,
+        TypeError,
+        ("softmax", "'axis'"),
+        "did you mean 'dim'",
+    ),
+    mistake(
+        "keyword of a loss misspelled",
+        """
+        nn.cross_entropy(vg.zeros((2, 3)), [0, 1], label_smooting=0.1)  # <-
+        """,
+        TypeError,
+        ("cross_entropy", "'label_smooting'"),
+        "did you mean 'label_smoothing'",
+    ),
+    mistake(
+        "NumPy's random numbers",
+        """
+        vg.random.randn(3, 4)  # <-
+        """,
+        AttributeError,
+        ("vkgrad.random", "'randn'"),
+        "vg.random.normal(key, shape)",
+    ),
+    mistake(
+        "function of linalg misspelled",
+        """
+        vg.linalg.pinvh(vg.ones((3, 4)))  # <-
+        """,
+        AttributeError,
+        ("vkgrad.linalg", "'pinvh'"),
+        "did you mean 'pinv'",
+    ),
 ]

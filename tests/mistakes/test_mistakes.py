@@ -6,8 +6,11 @@ something behind.
 
 from __future__ import annotations
 
+import inspect
+import pickle
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,7 +19,7 @@ from tests.mistakes import files, networks, running, tensors, training
 from tests.mistakes.mistake import Mistake, faults, mistake
 from vkgrad import elsewhere
 from vkgrad.errors import ShapeError
-from vkgrad.spelling import KEYWORDS, listed, meant
+from vkgrad.spelling import KEYWORDS, _accepted, listed, meant
 
 TABLES = (tensors, networks, training, files, running)
 MISTAKES = [case for table in TABLES for case in table.MISTAKES]
@@ -150,7 +153,10 @@ CALL = re.compile(r"\b(?:vg\.)(?!errors)([A-Za-z_][\w.]*)")
 METHOD = re.compile(r"\bx\.([a-z_]+)\b")
 
 
-@pytest.mark.parametrize("table", [elsewhere.FUNCTIONS, elsewhere.METHODS, elsewhere.MODULES, elsewhere.DATA])
+TABLES_OF_NAMES = (elsewhere.FUNCTIONS, elsewhere.METHODS, elsewhere.MODULES, elsewhere.RANDOM, elsewhere.DATA)
+
+
+@pytest.mark.parametrize("table", TABLES_OF_NAMES)
 def test_what_is_suggested_is_there(table: dict[str, str]) -> None:
     for name, suggestion in table.items():
         for path in CALL.findall(suggestion):
@@ -166,11 +172,33 @@ def test_what_is_suggested_for_is_not_there() -> None:
     assert [name for name in elsewhere.METHODS if hasattr(vg.Tensor, name)] == []
     assert [name for name in elsewhere.MODULES if hasattr(vg.nn.Module, name)] == []
     assert [name for name in elsewhere.DATA if hasattr(vg.data, name)] == []
+    assert [name for name in elsewhere.RANDOM if hasattr(vg.random, name)] == []
+
+
+FACES = (vg, vg.nn, vg.nn.functional, vg.optim, vg.data, vg.random, vg.linalg, vg.fft, vg.metrics, vg.functions)
+
+
+@pytest.mark.parametrize("face", FACES, ids=lambda face: face.__name__)
+def test_every_public_function_answers_misspelled_keywords(face: ModuleType) -> None:
+    """And is the one that its home module has, so that it travels between processes."""
+    for name in getattr(face, "__all__", dir(face)):
+        function = getattr(face, name)
+        if not inspect.isfunction(function) or not function.__module__.startswith("vkgrad.functions"):
+            continue
+        if face is not vg.nn.functional:  # whose functions take `inplace` too, and are no other module's
+            assert pickle.loads(pickle.dumps(function)) is function, name
+        if None not in (accepted := _accepted(function) or {None}):
+            with pytest.raises(TypeError, match=f"there is no argument 'no_such'; .*|{name}"):
+                function(no_such=accepted)
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_thing'"):
+        face.no_such_thing  # noqa: B018
 
 
 def test_nearest_name() -> None:
     assert meant("sofmax", ["softmax", "sigmoid"]) == "did you mean 'softmax'?"
     assert meant("dim", ["axis", "keepdims"], KEYWORDS) == "did you mean 'axis'?"
+    assert meant("acuracy", ["Accuracy", "accuracy"]) == "did you mean 'accuracy'?"
+    assert meant("conv2D", ["Conv2d", "conv2d"]) == "did you mean 'conv2d'?"
     assert meant("zebra", ["softmax", "sigmoid"]) == ""
     assert listed("abcdef", 3) == "a, b, c and 3 more"
     assert listed(()) == "nothing"
@@ -199,8 +227,6 @@ def test_property_that_lacks_something_says_what() -> None:
 
 
 def test_errors_travel_between_processes() -> None:
-    import pickle
-
     with pytest.raises(ShapeError) as caught:
         vg.nn.Sequential(vg.nn.Linear(2, 1))(vg.ones((3, 4)))
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

@@ -4,8 +4,6 @@ the device.
 Everything here works on NumPy arrays; only `DataLoader` makes tensors, one batch at a time, as it hands them out.
 """
 
-from typing import TYPE_CHECKING
-
 from vkgrad.data.folders import ImageFolder
 from vkgrad.data.idx import read_idx, write_idx
 from vkgrad.data.loader import DataLoader
@@ -14,7 +12,7 @@ from vkgrad.data.sources import Dataset, Split, digits, fashion_mnist, mnist
 from vkgrad.data.splitting import Subset, random_split
 from vkgrad.data.tables import read_csv
 from vkgrad.elsewhere import DATA
-from vkgrad.spelling import unknown_in
+from vkgrad.spelling import answer_misspellings
 
 __all__ = [
     "DataLoader", "Dataset", "ImageFolder", "Split", "Subset", "digits", "fashion_mnist", "mnist", "pin_memory",
@@ -26,5 +24,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = unknown_in("vkgrad.data", globals(), DATA)
+answer_misspellings(globals(), DATA)

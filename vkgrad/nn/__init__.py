@@ -4,8 +4,6 @@
 is done to parameters and sequences.
 """
 
-from typing import TYPE_CHECKING
-
 from vkgrad.nn import functional, init, utils
 from vkgrad.nn.activation import (
     CELU,
@@ -156,7 +154,7 @@ from vkgrad.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from vkgrad.spelling import unknown_in
+from vkgrad.spelling import answer_misspellings
 
 __all__ = [
     "CELU",
@@ -322,5 +320,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = unknown_in("vkgrad.nn", globals())
+answer_misspellings(globals())

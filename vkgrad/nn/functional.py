@@ -94,6 +94,7 @@ from vkgrad.nn.margins import (
 )
 from vkgrad.nn.normalizing import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
 from vkgrad.precision import for_product
+from vkgrad.spelling import answer_misspellings
 from vkgrad.tensor import Tensor, asarray
 
 logsigmoid = log_sigmoid  # PyTorch's name
@@ -407,3 +408,6 @@ def embedding_bag(
         return f.where(sizes > 0, most, 0.0)
     total = f.segment_sum(rows * factors, bags, count)
     return total if mode == "sum" else total / f.maximum(sizes, 1.0)
+
+
+answer_misspellings(globals())

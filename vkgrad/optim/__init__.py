@@ -1,7 +1,5 @@
 """Optimisers, schedules of the learning rate, averages of weights, and clipping of gradients."""
 
-from typing import TYPE_CHECKING
-
 from vkgrad.optim import lr_scheduler, swa_utils
 from vkgrad.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from vkgrad.optim.adaptive import Adadelta, Adagrad, Lion, RMSprop
@@ -37,7 +35,7 @@ from vkgrad.optim.optimizer import Optimizer
 from vkgrad.optim.scaling import GradScaler
 from vkgrad.optim.schedules import Schedule
 from vkgrad.optim.sgd import SGD
-from vkgrad.spelling import unknown_in
+from vkgrad.spelling import answer_misspellings
 
 __all__ = [
     "ASGD",
@@ -88,5 +86,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = unknown_in("vkgrad.optim", globals())
+answer_misspellings(globals())
