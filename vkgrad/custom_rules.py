@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
+from inspect import signature
 from typing import Any
 
 from vkgrad import autodiff, tree
@@ -43,6 +44,7 @@ class custom_vjp:
 
     def __init__(self, f: Function) -> None:
         update_wrapper(self, f)
+        self._described = f
         self._forward: Function | None = None
         self._backward: Function | None = None
 
@@ -50,11 +52,20 @@ class custom_vjp:
         """Say how to compute the output with what the derivative needs, and the derivative."""
         self._forward, self._backward = forward, backward
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._forward is None or self._backward is None:
             raise DifferentiationError(
                 "custom_vjp: define its derivative with .defvjp(forward, backward) before a call"
             )
+        if kwargs:  # f says where they belong
+            bound = signature(self._described).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+            if bound.kwargs:
+                raise DifferentiationError(
+                    f"custom_vjp: {', '.join(bound.kwargs)} can only be given by name; backward "
+                    "would not know where its gradient belongs"
+                )
         args = tree.replace(lambda leaf: lift(leaf) if is_operand(leaf) else leaf, args)
         inputs = _tensors_in(args)
         output, residuals = self._forward(*args)

@@ -120,3 +120,21 @@ def test_mistakes_are_named() -> None:
     f.defvjp(lambda x: (x, None), lambda _, g: (vg.ones(2),))
     with pytest.raises(ShapeError, match=r"a gradient has shape \(2,\), its argument \(\)"):
         vg.grad(f)(1.0)
+
+
+def test_arguments_by_name() -> None:
+    @vg.custom_vjp
+    def scaled(x: vg.Tensor, by: float = 2.0) -> vg.Tensor:
+        return x * by
+
+    scaled.defvjp(lambda x, by=2.0: (x * by, by), lambda by, g: (g * by * 10, None))
+    assert vg.grad(lambda x: scaled(x, by=3.0))(1.0).item() == 30
+    assert vg.grad(lambda x: scaled(by=3.0, x=x))(1.0).item() == 30
+
+    @vg.custom_vjp
+    def named(x: vg.Tensor, *, by: float) -> vg.Tensor:
+        return x * by
+
+    named.defvjp(lambda x: (x, ()), lambda residuals, g: (g,))
+    with pytest.raises(DifferentiationError, match="by can only be given by name"):
+        named(vg.tensor(1.0), by=2.0)
