@@ -280,10 +280,13 @@ def aside() -> Iterator[None]:
     finally:
         own, _aside.handles = _aside.handles, before
         if before is None:
-            for handle in [handle for weak in own if (handle := weak()) is not None]:
-                if not any(
-                    node.op.family is Family.LEAF for node in walk([handle.node], stop=has_value) if node not in values
-                ):
+            handles = [handle for weak in own if (handle := weak()) is not None]
+            never: set[Node] = set()  # what depends on a leaf that has no value
+            for node in walk([handle.node for handle in handles], stop=has_value):
+                if node not in values and (node.op.family is Family.LEAF or not never.isdisjoint(node.inputs)):
+                    never.add(node)
+            for handle in handles:
+                if handle.node not in never:
                     register(handle)
 
 

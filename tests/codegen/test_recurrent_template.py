@@ -137,6 +137,14 @@ def test_every_geometry_is_within_what_all_devices_have() -> None:
                     assert found.parameters["lanes"] <= least.max_invocations
 
 
+def test_weights_in_registers_and_in_memory(monkeypatch: pytest.MonkeyPatch, device: Device) -> None:
+    """Some of a lane's terms are kept, others come in turns, whole ones or not."""
+    for most, size in ((8, (2, 3, 33)), (16, (3, 2, 64)), (0, (2, 2, 40))):
+        monkeypatch.setattr(recurrences, "MOST_KEPT", most)
+        for case in given(size):
+            assert not compared(device, case, GPU_LIKE)[0]
+
+
 def test_a_wrong_template_fails(device: Device) -> None:
     """The null arm: a product that forgets what it carries, and a state that is not handed on."""
     lstm = next(case for case in given((3, 2, 7)) if case[2].get("kind") == "lstm")

@@ -42,11 +42,13 @@ from vkgrad.ops.recurrent_steps import (
 from vkgrad.ops.samples import case, uniform
 from vkgrad.ops.views import permute
 
-# Weights that one workgroup can read again and again about as fast as all of a GPU starts two kernels (a megabyte
-# from the second-level cache), and hidden units whose sums fit into shared memory.
-MOST_WEIGHTS, MOST_HIDDEN = 1 << 18, 512
+# Weights that one workgroup reads again and again as fast as all of a GPU does two kernels (on an H200 it is faster by
+# a half at 384 hidden units of an LSTM, slower by a half at 512), and hidden units whose sums fit into shared memory.
+MOST_WEIGHTS, MOST_HIDDEN = 3 << 18, 512
 AT_ONCE, MOST_ROWS = 132, 8  # workgroups that a GPU runs side by side; rows of one
-KEPT = 40  # weights that an invocation keeps in registers
+LANES = 512  # invocations of a workgroup on a GPU
+REGISTERS, OTHER, MOST_KEPT = 1 << 16, 28, 96  # of a processor; for all but weights; weights that a lane keeps there
+ASKED = 16  # words that an invocation asks memory for at a time
 FEWEST_TERMS = 8  # of a product that are worth a lane of their own
 MOST_TRIPS = 16_384  # of an invocation's loops, all together, on a software driver; some stop at 65,535
 
@@ -77,12 +79,13 @@ def _family(kind: str) -> str:
 
 
 # ---- meanings
-def _meaning(name: str) -> Any:
-    return getattr(OPS[name].numpy, "__wrapped__", OPS[name].numpy)
+def _sigmoid(x: Any) -> Any:
+    """As the op has it, but in three calls: an exponential that overflows gives the 0 that it should."""
+    return 1 / (1 + np.exp(-x))
 
 
 def _numpy_recurrent(z: Any, state: Any, w: Any, bias: Any, *, kind: str, reverse: bool) -> Any:
-    sigmoid, tanh = _meaning("sigmoid"), np.tanh
+    sigmoid, tanh = _sigmoid, np.tanh
     steps, size = z.shape[-3], w.shape[-2]
     out = np.empty((*z.shape[:-2], *state.shape[-3:]), z.dtype)
     h, c = state[..., 0, :, :], state[..., -1, :, :]
@@ -203,7 +206,7 @@ def _geometry(
         parts, rows = 1, min(4, -(-count // 4))
     else:
         parts, rows = 1, min(MOST_ROWS, -(-count // AT_ONCE))
-        while across * parts * 2 <= limits.max_invocations and terms // (2 * parts) >= FEWEST_TERMS:
+        while across * parts * 2 <= min(LANES, limits.max_invocations) and terms // (2 * parts) >= FEWEST_TERMS:
             parts *= 2
     rows = max(1, min(rows, batch))
     words = limits.shared_bytes // dtypes[0].size_bytes
@@ -215,13 +218,17 @@ def _geometry(
         rows = -(-rows // 2)
     while needed() > words and parts > 1:
         parts //= 2
-    each = -(-terms // parts)
-    lanes = across * parts
-    kept = not limits.software and across == hidden and each * sums * dtypes[0].size_bytes <= 4 * KEPT
+    each, lanes = -(-terms // parts), across * parts
+    at_once, kept = max(ASKED // sums, 1), 0
+    if not limits.software and across == hidden:
+        most = min(MOST_KEPT, REGISTERS // lanes - OTHER - ASKED - rows * sums) * 4 // dtypes[0].size_bytes
+        kept = each if each * sums <= most + ASKED else max(0, most // sums)
+        kept = max(0, each - -(-(each - kept) // at_once) * at_once)  # what is left comes in whole turns
+    exact = terms == parts * each and (each - kept) % at_once == 0
     parameters = {
         "kind": kind, "backwards": backwards, "reverse": reverse != backwards, "hidden": hidden, "terms": terms,
         "sums": sums, "gates": gates, "states": states, "across": across, "parts": parts, "each": each, "rows": rows,
-        "lanes": lanes, "units": -(-rows * hidden // lanes), "kept": kept,
+        "lanes": lanes, "units": -(-rows * hidden // lanes), "kept": kept, "at_once": at_once, "exact": exact,
         **{name: OPS[name].glsl for name in ("sigmoid", "tanh")},
     }  # fmt: skip
     blocks = -(-batch // rows)
