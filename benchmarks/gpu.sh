@@ -5,8 +5,8 @@
 # installed. DEVICE is what the name of the Vulkan device must contain (NVIDIA). Loader packages are taken from
 # .gl/*.deb. Everything goes to $OUT (build/gpu), the lines for bench_results/ too; the tables are printed again at the
 # end, that of the goals last. Short stages come before the race, which takes what they leave of SECONDS_ALLOWED (480)
-# but for a hundred seconds. What was cut short or not reached is named. VKGRAD_COMMIT says what is measured where the
-# copy has no history.
+# but for a hundred and forty seconds. What was cut short or not reached is named. VKGRAD_COMMIT says what is measured
+# where the copy has no history.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 device=${2:-NVIDIA}
@@ -67,18 +67,20 @@ stage routines 95 benchmarks.routines --seconds 75 --out "$out/routines.jsonl"
 keep routines
 stage first_step 40 benchmarks.first_step --models mlp --runs 3 --out "$results"
 # The race begins no case that would keep it from ending in time.
-left=$((ends - $(date +%s) - 100))
+left=$((ends - $(date +%s) - 140))
 if [ "$left" -lt 0 ]; then left=0; fi
 stage race $((left + 20)) benchmarks.race --device "$device" --rounds 3 --budget 0.3 --out "$results" \
     --minutes "$(echo "$left" | awk '{print $1 / 60}')"
 stage kernels 40 vkgrad bench kernels --device "$device" --out "$results"
 stage hmc 60 benchmarks.hmc --seconds 40 --out "$out/hmc.jsonl"
 keep hmc
+stage fusion 45 benchmarks.fusion --seconds 35 --out "$out/fusion.jsonl"
+keep fusion
 stage ulps 90 benchmarks.ulps --blocks 100 --slow-blocks 20 --out "$out/ulps.json"
 stage memory 30 vkgrad bench memory --device "$device" --out "$results"
 stage costs 30 vkgrad bench costs --device "$device" --out "$results"
 
-for name in ulps memory costs hmc routines kernels first_step bandwidth convolutions products race; do
+for name in ulps memory costs fusion hmc routines kernels first_step bandwidth convolutions products race; do
     printf '\n== %s\n' "$name"
     if [ -e "$out/$name.txt" ]; then cat "$out/$name.txt"; fi
     if [ -s "$out/$name.log" ]; then tail -n 3 "$out/$name.log"; fi

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import curves, goals, hmc_table, routine_table
+from benchmarks import curves, fusion, goals, hmc_table, routine_table
 from vkgrad.bench.contender import ARMS
 from vkgrad.bench.results import digits
 
@@ -176,6 +176,7 @@ PARTS: dict[str, Callable[[list[Line]], str]] = {
     "trainings": curves.table,
     "routines": routine_table.table,
     "draws": hmc_table.table,
+    "fusion": fusion.table,
 }
 
 
