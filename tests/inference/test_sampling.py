@@ -40,13 +40,13 @@ def moments_fit(run: Run, d: int) -> None:
 ])  # fmt: skip
 @pytest.mark.usefixtures("on_cpu")
 def test_moments(name: str, d: int, chains: int) -> None:
-    draws = 60 if name == "HMC" else 40
+    draws, warmup = 60 if name == "HMC" else 30, 120
     start = vg.tensor(np.random.default_rng(1).standard_normal((chains, d)).astype(np.float32))
-    run = inference.sample(correlated(d), start, vg.random.key(d), draws=draws, warmup=120, kernel=KERNELS[name])
+    run = inference.sample(correlated(d), start, vg.random.key(d), draws=draws, warmup=warmup, kernel=KERNELS[name])
     assert run.draws.shape == (chains, draws, d) and run.diverged.numpy().mean() < 0.01
     assert 0.7 < run.accepted.numpy().mean() < 0.99
     assert np.abs(np.log(run.inverse_mass.numpy() / np.diag(covariance(d)))).max() < 0.5  # scales were learned
-    assert run.r_hat().numpy().max() < 1.15  # halves of chains are 20 draws
+    assert run.r_hat().numpy().max() < 1.2  # halves of chains are 15 draws
     moments_fit(run, d)
 
 
