@@ -168,6 +168,19 @@ def test_transforms_and_their_jacobians(name: str) -> None:
         assert abs(vg.exp(logs).sum().item() * 60 / 20_000 - 1) < 1e-6
 
 
+def test_where_transforms_lead() -> None:
+    made = D.TransformedDistribution(D.Normal(0.0, 1.0), D.ExpTransform())
+    assert made.support.check(np.array([-1.0, 0.0, 2.0])).tolist() == [False, False, True]
+    above = D.TransformedDistribution(D.Exponential(1.0), D.AffineTransform(2.0, 3.0))
+    assert above.support.check(np.array([1.9, 2.1])).tolist() == [False, True]
+    vectors = D.Independent(D.Normal(vg.zeros(2), 1.0), 1)
+    assert D.TransformedDistribution(vectors, D.StickBreakingTransform()).support is constraints.simplex
+    both = D.TransformedDistribution(vectors, [D.AffineTransform(0.0, 2.0), D.SigmoidTransform()])
+    assert both.support.check(np.array([[0.2, 0.3], [0.2, 1.3]])).tolist() == [True, False]
+    with pytest.raises(UnsupportedError, match="ExpTransform: what it makes of numbers that are from 0 to 1 is not"):
+        _ = D.TransformedDistribution(D.Beta(1.0, 1.0), D.ExpTransform()).support
+
+
 def test_stick_breaking() -> None:
     transform = D.biject_to(constraints.simplex)
     x = vg.tensor([[0.3, -1.0, 2.0], [0.0, 0.0, 0.0]], "float64")

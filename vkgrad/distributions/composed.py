@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from vkgrad import functions as f
 from vkgrad import random
-from vkgrad.distributions.constraints import Constraint, independent, real
+from vkgrad.distributions.constraints import Constraint, independent
 from vkgrad.distributions.discrete import Categorical
 from vkgrad.distributions.distribution import Distribution
 from vkgrad.distributions.transforms import ComposeTransform, Transform
@@ -182,11 +182,10 @@ class TransformedDistribution(_Composed):
 
     @property
     def support(self) -> Constraint:  # type: ignore[override]
-        """Not looked at: real, whatever the transforms do."""
-        return independent(real, len(self.event_shape))
+        return self._whole.image(self.base_dist.support)
 
     def log_prob(self, value: Any) -> Tensor:
-        y = asarray(value)
+        y = asarray(self._looked_at(value))
         x = self._whole.inv(y)
         slope = self._whole.log_abs_det_jacobian(x, y)
         for _ in range(len(self.event_shape) - self._whole.event_ndim):

@@ -12,7 +12,14 @@ from functools import reduce
 from typing import Any
 
 from vkgrad import functions as f
-from vkgrad.distributions.constraints import Constraint, simplex
+from vkgrad.distributions.constraints import (
+    Constraint,
+    greater_than,
+    independent,
+    positive,
+    simplex,
+    unit_interval,
+)
 from vkgrad.errors import UnsupportedError
 from vkgrad.ir.op import Shape
 from vkgrad.tensor import Operand, Tensor, asarray
@@ -35,6 +42,15 @@ class Transform:
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
         """log |dy/dx| at x, where y is transform(x)."""
         raise NotImplementedError
+
+    def image(self, base: Constraint) -> Constraint:
+        """Where y is, for x in `base`.
+
+        Raises: `UnsupportedError` where that is not known here.
+        """
+        raise UnsupportedError(
+            f"{type(self).__name__}: what it makes of numbers that are {base.words} is not known here"
+        )
 
     def shape_of_y(self, shape: Shape) -> Shape:
         """The shape of y for an x of that shape."""
@@ -81,6 +97,9 @@ class ExpTransform(Transform):
     def __call__(self, x: Any) -> Tensor:
         return f.exp(x)
 
+    def image(self, base: Constraint) -> Constraint:
+        return independent(positive, base.event_ndim) if base.words == "real" else super().image(base)
+
     def _inverse(self, y: Any) -> Tensor:
         return f.log(y)
 
@@ -97,6 +116,14 @@ class AffineTransform(Transform):
     def __call__(self, x: Any) -> Tensor:
         return asarray(x) * self.scale + self.loc
 
+    def image(self, base: Constraint) -> Constraint:
+        if base.words == "real":
+            return base
+        low, high = base.bounds
+        if high is None and low is not None and isinstance(self.scale, int | float) and self.scale > 0:
+            return independent(greater_than(low * self.scale + self.loc), base.event_ndim)
+        return super().image(base)
+
     def _inverse(self, y: Any) -> Tensor:
         return (asarray(y) - self.loc) / self.scale
 
@@ -111,6 +138,9 @@ class SigmoidTransform(Transform):
 
     def __call__(self, x: Any) -> Tensor:
         return f.sigmoid(x)
+
+    def image(self, base: Constraint) -> Constraint:
+        return independent(unit_interval, base.event_ndim) if base.words == "real" else super().image(base)
 
     def _inverse(self, y: Any) -> Tensor:
         return f.log(y) - f.log1p(-y)
@@ -137,6 +167,9 @@ class StickBreakingTransform(Transform):
         left = f.cumsum(f.log_sigmoid(-z), -1)
         lead = ((0, 0),) * (z.ndim - 1)
         return f.exp(f.pad(left, (*lead, (1, 0)), 0.0) + f.pad(f.log_sigmoid(z), (*lead, (0, 1)), 0.0))
+
+    def image(self, base: Constraint) -> Constraint:
+        return simplex if base.words == "real" else super().image(base)
 
     def _inverse(self, y: Any) -> Tensor:
         y = asarray(y)
@@ -166,6 +199,9 @@ class ComposeTransform(Transform):
 
     def __call__(self, x: Any) -> Tensor:
         return reduce(lambda value, part: part(value), self.parts, asarray(x))
+
+    def image(self, base: Constraint) -> Constraint:
+        return reduce(lambda found, part: part.image(found), self.parts, base)
 
     def _inverse(self, y: Any) -> Tensor:
         return reduce(lambda value, part: part.inv(value), reversed(self.parts), asarray(y))
