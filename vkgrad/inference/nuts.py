@@ -5,8 +5,7 @@ twice the size; chains that are through wait for the others. A doubling of up to
 one submission. Larger trees are put together from such blocks with no recursion, as a binary counter counts, in memory
 for one tree a level. This module must not know how chains are started or draws are kept.
 
-Sources: M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", JMLR 15, 2014; M. Betancourt, "A Conceptual Introduction to
-Hamiltonian Monte Carlo", 2017, appendix A (multinomial choice, turning by the sum of momenta).
+Source: M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", JMLR 15, 2014.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from vkgrad.inference.adapting import Adaptation
 from vkgrad.inference.chains import Chains, Outcome, Sampler
 from vkgrad.inference.hmc import FAR, check, probability
 from vkgrad.inference.leapfrog import Phase, draw_momentum, energy, leapfrog
+from vkgrad.inference.trees import Tree, Trunk, either, merged, turns_back
 from vkgrad.jit import jit
 from vkgrad.tensor import Tensor, tensor
 
@@ -59,88 +59,6 @@ class NUTS:
 def _purpose(place: int, depth: int = 0, level: int = 0) -> np.ndarray:
     """What random numbers are for, as one number: no two purposes of a draw have the same."""
     return np.array(place | (level * 32 + depth) << 20, np.uint32)
-
-
-class Tree(NamedTuple):
-    """A stretch of trajectory for each chain, in the order in which it was walked.
-
-    first, last   its ends
-    total         (C, D) the sum of its momenta
-    chosen        one of its places, each with a probability by its energy
-    log_weight    (C,) the logarithm of the sum of these weights
-    spoilt        (C,) it turned back, or left the level of its energy: nothing of it is chosen
-    diverged      (C,) the latter
-    accepted      (C,) the sum of the probabilities of acceptance of its steps, and `steps` how many there are
-    """
-
-    first: Phase
-    last: Phase
-    total: Tensor
-    chosen: Phase
-    log_weight: Tensor
-    spoilt: Tensor
-    diverged: Tensor
-    accepted: Tensor
-    steps: Tensor
-
-
-class Trunk(NamedTuple):
-    """The tree of a draw as far as it has grown, from its left end to its right one; what it chose is in `Chains`."""
-
-    left: Phase
-    right: Phase
-    total: Tensor
-    log_weight: Tensor
-    diverged: Tensor
-    accepted: Tensor
-    steps: Tensor
-    going: Tensor
-
-
-# ---- trees
-def _either(mask: Tensor, one: Phase, other: Phase) -> Phase:
-    """Row by row `one` where the mask (C,) holds, else `other`."""
-    row = mask.expand_dims(-1)
-    return Phase(*(f.where(row if a.ndim == 2 else mask, a, b) for a, b in zip(one, other, strict=True)))
-
-
-def _goes_on(total: Tensor, one: Tensor, other: Tensor, inverse_mass: Tensor) -> Tensor:
-    """Whether both ends move along the sum of momenta; False for NaN."""
-    along = inverse_mass * total
-    return ((along * one).sum(-1) > 0) & ((along * other).sum(-1) > 0)
-
-
-def turns_back(
-    first: tuple[Phase, Phase], total: Tensor, second: tuple[Phase, Phase], other: Tensor, inverse_mass: Tensor
-) -> Tensor:
-    """Whether a stretch and the one that goes on from its end, with their ends and sums of momenta, turn back together.
-
-    The sum of each with the first momentum of the other sees turns that the whole sum hides.
-    """
-    begin, end, after, last = (phase.momentum for phase in (*first, *second))
-    return f.logical_not(
-        _goes_on(total + other, begin, last, inverse_mass)
-        & _goes_on(total + after, begin, after, inverse_mass)
-        & _goes_on(other + end, end, last, inverse_mass)
-    )
-
-
-def merged(a: Tree, b: Tree, log_u: Tensor, inverse_mass: Tensor) -> Tree:
-    """One tree of two of a size, b from the end of a; one place of both is chosen by weight, with u even (C,)."""
-    log_weight = f.logaddexp(a.log_weight, b.log_weight)
-    counts = f.logical_not(a.spoilt)  # else b would not have been walked
-    turned = turns_back((a.first, a.last), a.total, (b.first, b.last), b.total, inverse_mass)
-    return Tree(
-        a.first,
-        b.last,
-        a.total + b.total,
-        _either(log_u < b.log_weight - log_weight, b.chosen, a.chosen),
-        log_weight,
-        a.spoilt | b.spoilt | turned,
-        a.diverged | (counts & b.diverged),
-        a.accepted + f.where(counts, b.accepted, 0.0),
-        a.steps + f.where(counts, b.steps, 0),
-    )
 
 
 def _assign(states: Any, values: Any) -> None:
@@ -244,7 +162,7 @@ class _Trees:
     def _grown(self, depth: int) -> tuple[Tensor, Outcome]:
         even = self._even(depth, (1 << depth) + 1)  # a direction, a choice, and one for each two trees that are merged
         direction = self._direction(even[:, :1])
-        front = _either(direction[:, 0] > 0, self.trunk.right, self.trunk.left)
+        front = either(direction[:, 0] > 0, self.trunk.right, self.trunk.left)
         return self._with(self._walked(depth, front, direction, even[:, 2:]), direction, even[:, 1])
 
     def _direction(self, even: Tensor) -> Tensor:
@@ -275,7 +193,7 @@ class _Trees:
     def _with(self, new: Tree, direction: Tensor, even: Tensor) -> tuple[Tensor, Outcome]:
         """The trunk with a tree of its own size at one of its ends; and whether any chain goes on."""
         trunk, right = self.trunk, direction[:, 0] > 0
-        near, far = _either(right, trunk.right, trunk.left), _either(right, trunk.left, trunk.right)
+        near, far = either(right, trunk.right, trunk.left), either(right, trunk.left, trunk.right)
         counts = trunk.going
         whole = counts & f.logical_not(new.spoilt)
         # By the ratio of the weights, not by the part of both that is new: that leads away from the beginning.
@@ -286,8 +204,8 @@ class _Trees:
         accepted = trunk.accepted + f.where(counts, new.accepted, 0.0)
         steps = trunk.steps + f.where(counts, new.steps, 0)
         grown = Trunk(
-            _either(whole & f.logical_not(right), new.last, trunk.left),
-            _either(whole & right, new.last, trunk.right),
+            either(whole & f.logical_not(right), new.last, trunk.left),
+            either(whole & right, new.last, trunk.right),
             f.where(whole.expand_dims(-1), trunk.total + new.total, trunk.total),
             f.where(whole, f.logaddexp(trunk.log_weight, new.log_weight), trunk.log_weight),
             diverged,
@@ -301,7 +219,7 @@ class _Trees:
 
     def _turned(self, purpose: Tensor) -> None:
         direction = self._direction(self._even(purpose, 1))
-        _assign(self.front, _either(direction[:, 0] > 0, self.trunk.right, self.trunk.left))
+        _assign(self.front, either(direction[:, 0] > 0, self.trunk.right, self.trunk.left))
         self.direction.assign(direction)
 
     def _built(self, purpose: Tensor) -> Tensor:
