@@ -93,8 +93,9 @@ def run_report(chosen: argparse.Namespace) -> int:
     if chosen.out.suffix != ".html":
         raise ConfigError(f"report: the page is one .html file; {chosen.out.name!r} is none")
     seen = _seen(chosen, timed=True, graphs=True)
+    print(f"{chosen.script.name} has ended; its plans are being drawn", file=sys.stderr)
     chosen.out.write_text(page(chosen.script.name, seen, _roofs(chosen)), encoding="utf-8")
-    print(chosen.out)
+    print(f"{chosen.out}: open it in a browser")
     return 0
 
 
