@@ -290,3 +290,12 @@ def test_a_graph_deeper_than_the_stack() -> None:
         x = x + w
     x.backward()
     assert w.grad is not None and w.grad.item() == 3001
+
+
+def test_numpys_reductions_ask_the_tensor() -> None:
+    x = vg.tensor([[1.0, 2.0], [3.0, 5.0]])
+    for name in ("sum", "mean", "max", "min", "prod", "any", "all"):
+        found = getattr(np, name)(x, axis=0)
+        assert isinstance(found, vg.Tensor) and np.allclose(found.numpy(), getattr(np, name)(x.numpy(), axis=0))
+    with pytest.raises(TypeError, match="no argument 'out'"):
+        np.sum(x, out=np.zeros(()))

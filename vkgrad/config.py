@@ -304,3 +304,9 @@ def unknown_variables() -> list[str]:
 
 
 config = Config()
+
+
+def __getattr__(name: str) -> Any:
+    """Of the module, whose name in the package hides the object: `vkgrad.config.override` was meant of that."""
+    instead = "; write `from vkgrad.config import config`, which has it" if hasattr(Config, name) else ""
+    raise AttributeError(f"module 'vkgrad.config' has no attribute {name!r}{instead}")

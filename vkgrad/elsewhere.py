@@ -47,6 +47,7 @@ FUNCTIONS = {
     "mse_loss": "write vg.nn.mse_loss(prediction, target)",
     "dropout": "write vg.nn.functional.dropout(x, p)",
     "device": "write vg.set_device(name), once, or VKGRAD_DEVICE",
+    "is_available": "write vg.devices() for what there is",
     "cuda": "write vg.set_device(name), once, or VKGRAD_DEVICE",
     "long": "write vg.int32, or vg.int64 where the device has it",
     "half": "write vg.float16",
@@ -94,9 +95,17 @@ METHODS = {
     "cuda": "leave it out: vg.set_device(name), once, or VKGRAD_DEVICE says where tensors are",
     "cpu": "write x.numpy() for the value on the host",
     "block_until_ready": "write vg.eval(x)",
+    "requires_grad_": "write x.requires_grad = True",
+    "eq": "write x == y",
+    "ne": "write x != y",
+    "lt": "write x < y",
+    "le": "write x <= y",
+    "gt": "write x > y",
+    "ge": "write x >= y",
     "values": "write x.max(axis) for values, x.argmax(axis) for places",
     "indices": "write x.max(axis) for values, x.argmax(axis) for places",
 }
+
 # Of `vkgrad.random`.
 RANDOM = {
     "rand": "write vg.random.uniform(key, shape)",
@@ -110,6 +119,11 @@ RANDOM = {
 # Of `vkgrad.data`.
 DATA = {
     "TensorDataset": "give the arrays to vg.data.DataLoader(x, y, batch_size=32)",
+}
+
+# Of `vkgrad.nn`, beside the functions that `vkgrad.nn.functional` has.
+LAYERS = {
+    "Dense": "write vg.nn.Linear(in_features, out_features)",
 }
 
 IN_PLACE = "tensors do not change in place: write x = x{}, or parameter.assign(value) for a parameter"
@@ -130,6 +144,6 @@ MODULES = {
 
 def of_tensor(name: str) -> str:
     """What to write instead of a method that a tensor does not have."""
-    if name.endswith("_") and not name.startswith("_"):
+    if name.endswith("_") and not name.startswith("_") and name not in METHODS:
         return IN_PLACE.format(IN_PLACE_AS.get(name, f".{name.removesuffix('_')}(...)"))
     return METHODS.get(name, "")

@@ -18,7 +18,7 @@ import numpy as np
 
 from vkgrad.checked import Checked
 from vkgrad.epochs import Bar, History, Record
-from vkgrad.errors import DataError, NonFiniteError, OptionError, UnsupportedError
+from vkgrad.errors import ArgumentError, DataError, NonFiniteError, OptionError, UnsupportedError
 from vkgrad.functional import value_and_grad
 from vkgrad.history import no_grad
 from vkgrad.jit import jit as recorded
@@ -87,6 +87,11 @@ def fit(
         (40, 3, 1)
     """
     _check(loader, validation, epochs, checkpoint, resume)
+    if not isinstance(optimizer, Optimizer) or not callable(loss):
+        raise ArgumentError(
+            "fit: takes model, optimizer and loss, such as vg.optim.Adam(model) and vg.nn.cross_entropy; got a "
+            f"{type(model).__name__}, a {type(optimizer).__name__} and a {type(loss).__name__}"
+        )
     measured = _by_name(metrics)
     inside = {} if validation is not None else measured
 

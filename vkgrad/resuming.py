@@ -133,7 +133,9 @@ def _all_tensors(module: Module) -> Iterator[tuple[str, Tensor]]:
 def _check(place: str, own: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
     if set(own) != set(saved):
         different = listed(sorted(set(own) ^ set(saved)))
-        raise DataError(f"{place} and what was saved differ in {different}; make it as it was before saving")
+        by_place = [any(name.startswith("[0].") for name in names) for names in (own, saved)]
+        how = "; one was made of model, the other of model.parameters()" if by_place[0] != by_place[1] else ""
+        raise DataError(f"{place} and what was saved differ in {different}{how}; make it as it was before saving")
     for name, value in own.items():
         if isinstance(value, Tensor) and value.shape != saved[name].shape:
             raise ShapeError(

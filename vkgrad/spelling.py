@@ -94,7 +94,8 @@ def refuse_unknown(name: str, function: Callable[..., Any], given: Iterable[str]
 
 def spelled(function: F) -> F:
     """`function`; a keyword that it does not take is refused with the nearest that it does."""
-    if (known := vars(function).get("spelled_as")) is not None:  # it is one, or has one under another name
+    known = vars(function).get("spelled_as")  # which what wraps a function, and takes more, has from that one
+    if known is not None and function in (known, known.__wrapped__):  # it is one, or has one under another name
         return known
 
     @wraps(function)
@@ -104,8 +105,12 @@ def spelled(function: F) -> F:
         try:
             return function(*arguments, **named)
         except TypeError:
-            refuse_unknown(function.__name__, function, named)
-            raise
+            # NumPy's functions ask the method of their name and hand on what they were not given: np.mean(x)
+            given = {name: value for name, value in named.items() if value is not None or name not in ("dtype", "out")}
+            refuse_unknown(function.__name__, function, given)
+            if len(given) == len(named):
+                raise
+        return function(*arguments, **given)
 
     function.spelled_as = call.spelled_as = call  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]

@@ -147,6 +147,42 @@ MISTAKES = [
     ),
     # ---- checkpoints
     mistake(
+        "checkpoint taken for weights",
+        """
+        path = folder / "run.safetensors"
+        model = nn.Linear(4, 3)
+        vg.save_checkpoint(path, model=model, optimizer=optim.Adam(model, lr=0.1))
+        model.load_state_dict(vg.load(path))  # <-
+        """,
+        DataError,
+        ("load_state_dict", "Linear", "model/weight"),
+        "vg.load_checkpoint(path, model=model)",
+        longest=420,
+    ),
+    mistake(
+        "optimiser of the model and of its parameters",
+        """
+        path = folder / "run.safetensors"
+        model = nn.Linear(4, 3)
+        vg.save_checkpoint(path, optimizer=optim.Adam(model.parameters(), lr=0.1))
+        vg.load_checkpoint(path, optimizer=optim.Adam(model, lr=0.1))  # <-
+        """,
+        DataError,
+        ("optimizer", "weight.exp_avg"),
+        "one was made of model, the other of model.parameters()",
+        longest=420,
+    ),
+    mistake(
+        "batches of what can be read once",
+        """
+        x, y = np.zeros((8, 4), np.float32), np.zeros(8, np.int32)
+        vg.data.DataLoader(zip(x, y), batch_size=4)  # <-
+        """,
+        DataError,
+        ("DataLoader", "zip"),
+        "list(...)",
+    ),
+    mistake(
         "checkpoint of another model",
         """
         path = folder / "run.safetensors"

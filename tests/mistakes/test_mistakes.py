@@ -153,7 +153,14 @@ CALL = re.compile(r"\b(?:vg\.)(?!errors)([A-Za-z_][\w.]*)")
 METHOD = re.compile(r"\bx\.([a-z_]+)\b")
 
 
-TABLES_OF_NAMES = (elsewhere.FUNCTIONS, elsewhere.METHODS, elsewhere.MODULES, elsewhere.RANDOM, elsewhere.DATA)
+TABLES_OF_NAMES = (
+    elsewhere.FUNCTIONS,
+    elsewhere.METHODS,
+    elsewhere.MODULES,
+    elsewhere.RANDOM,
+    elsewhere.DATA,
+    elsewhere.LAYERS,
+)
 
 
 @pytest.mark.parametrize("table", TABLES_OF_NAMES)
@@ -173,6 +180,7 @@ def test_what_is_suggested_for_is_not_there() -> None:
     assert [name for name in elsewhere.MODULES if hasattr(vg.nn.Module, name)] == []
     assert [name for name in elsewhere.DATA if hasattr(vg.data, name)] == []
     assert [name for name in elsewhere.RANDOM if hasattr(vg.random, name)] == []
+    assert [name for name in elsewhere.LAYERS if hasattr(vg.nn, name)] == []
 
 
 FACES = (vg, vg.nn, vg.nn.functional, vg.optim, vg.data, vg.random, vg.linalg, vg.fft, vg.metrics, vg.functions)

@@ -522,6 +522,43 @@ MISTAKES = [
         "(x, y)",
     ),
     mistake(
+        "optimiser by its name",
+        """
+        loader = vg.data.DataLoader(np.zeros((8, 4), np.float32), np.zeros(8, np.int32), batch_size=4)
+        vg.fit(nn.Linear(4, 3), "adam", nn.cross_entropy, loader, epochs=1)  # <-
+        """,
+        ArgumentError,
+        ("fit", "a str"),
+        "vg.optim.Adam(model)",
+    ),
+    mistake(
+        "function looked for among the layers",
+        """
+        nn.max_pool2d(vg.ones((1, 1, 4, 4)), 2)  # <-
+        """,
+        AttributeError,
+        ("vkgrad.nn", "max_pool2d"),
+        "vg.nn.functional.max_pool2d",
+    ),
+    mistake(
+        "NumPy's random functions",
+        """
+        vg.random.randn(2, 3)  # <-
+        """,
+        AttributeError,
+        ("vkgrad.random", "randn"),
+        "vg.random.normal(key, shape)",
+    ),
+    mistake(
+        "switches of the module instead of the object",
+        """
+        vg.config.override(fuse=False)  # <-
+        """,
+        AttributeError,
+        ("config", "override"),
+        "from vkgrad.config import config",
+    ),
+    mistake(
         "number that nobody measures",
         """
         x, y = np.zeros((8, 4), np.float32), np.zeros((8, 3), np.float32)

@@ -18,6 +18,7 @@ import numpy as np
 
 from vkgrad.checked import Checked
 from vkgrad.data.pinned import Pool, rows_of
+from vkgrad.data.splitting import described
 from vkgrad.errors import DataError
 from vkgrad.spelling import listed
 
@@ -94,6 +95,10 @@ class DataLoader(Checked):
             raise DataError(
                 f"DataLoader: takes arrays one by one, not a {kind} of them; write DataLoader(*arrays, ...)"
             )
+        if strange := [type(array).__name__ for array in arrays if hasattr(array, "__next__")]:
+            raise DataError(
+                f"DataLoader: takes arrays, or a data set with len() and indexing, not a {strange[0]}; write list(...)"
+            )
         self.dataset = arrays[0] if len(arrays) == 1 and _is_dataset(arrays[0]) else None
         self.arrays = () if self.dataset is not None else tuple(np.asarray(array) for array in arrays)
         shapes = [(len(self.dataset),)] if self.dataset is not None else [array.shape for array in self.arrays]
@@ -136,7 +141,7 @@ class DataLoader(Checked):
         return whole + (rest > 0 and not self.drop_last)
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{array.shape} {array.dtype}" for array in self.arrays) or repr(self.dataset)
+        given = ", ".join(f"{array.shape} {array.dtype}" for array in self.arrays) or described(self.dataset)
         order = "shuffled" if self.shuffle else "in order"
         return f"DataLoader of {len(self)} batches of {self.batch_size}, {order}, from {given}"
 

@@ -42,7 +42,13 @@ class Subset:
         return self.dataset[int(self.indices[index])]
 
     def __repr__(self) -> str:
-        return f"Subset of {len(self):,} of {self.dataset!r}"
+        return f"Subset of {len(self):,} of {described(self.dataset)}"
+
+
+def described(dataset: Any) -> str:
+    """A data set in a few words: its own, if it has any."""
+    has_own = type(dataset).__repr__ not in (object.__repr__, list.__repr__)
+    return repr(dataset) if has_own else f"a {type(dataset).__name__} of {len(dataset):,} examples"
 
 
 def random_split(dataset: Any, lengths: Sequence[float], seed: int = 0) -> list[Any]:

@@ -4,6 +4,7 @@
 is done to parameters and sequences.
 """
 
+from vkgrad.elsewhere import LAYERS
 from vkgrad.nn import functional, init, utils
 from vkgrad.nn.activation import (
     CELU,
@@ -320,4 +321,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-answer_misspellings(globals())
+answer_misspellings(globals(), LAYERS | {name: f"write vg.nn.functional.{name}" for name in functional.__all__})

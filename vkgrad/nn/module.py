@@ -458,6 +458,8 @@ def _is_saved(name: str) -> bool:
 def _mended(mismatch: StateMismatch) -> str:
     """What makes the keys of a state fit: a prefix less, or another spelling."""
     missing, unexpected = mismatch
+    if {f"model/{name}" for name in missing} & set(unexpected):
+        return "these are of a checkpoint, which vg.load_checkpoint(path, model=model) reads"
     for name in unexpected[:1]:
         prefix = name.partition(".")[0] + "."
         if {each.removeprefix(prefix) for each in unexpected} == set(missing):
