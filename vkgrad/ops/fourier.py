@@ -29,7 +29,9 @@ SMALL = 8  # factors that one invocation does, in registers
 LONGEST_BYTES = (
     8192  # of a factor's numbers on a GPU: two columns of it fit the least shared memory that Vulkan promises
 )
-WORKGROUP_NUMBERS, NUMBERS_EACH, LANES = 4096, 8, 512  # of a workgroup, of an invocation, and the most of these
+# Numbers of a workgroup and of an invocation, and the most of these; but columns side by side come by what memory sends
+# at once. H200: 4096 rows of 256 take 64.8 us, with twice the numbers 92.4; 2^20 takes 66.2 us, by half a sector 123.7.
+WORKGROUP_NUMBERS, NUMBERS_EACH, LANES, SECTOR_BYTES = 2048, 8, 512, 32
 
 
 def dft(x: Node, inverse: bool = False, real: bool = False) -> Node:
@@ -141,9 +143,9 @@ def _geometry(
         parameters |= {"way": "alone", "local": 8, "tables": ((radix, _roots(radix, inverse)),)}
         return Geometry(groups=-(-total // 8), numbers=numbers, parameters=parameters)
     size_bytes = 2 * dtypes[0].size_bytes
-    columns = 1
+    columns, least = 1, 1 if radix == n else SECTOR_BYTES // size_bytes
     while (
-        2 * columns * radix <= WORKGROUP_NUMBERS
+        (2 * columns * radix <= WORKGROUP_NUMBERS or 2 * columns <= least)
         and (2 * columns + 1) * radix * size_bytes <= limits.shared_bytes
         and columns < total
     ):

@@ -26,9 +26,9 @@ from vkgrad.ops.scattering import JOINS, identity, join_glsl
 from vkgrad.ops.views import pad, permute, slice_
 
 SERIAL = 32  # up to so many elements, one invocation does a chunk alone
-# Where a workgroup shares a column: its lanes, and bytes of a tile in shared memory. H200, 10^7 elements: 50.5 us; with
-# 128 lanes 53.6, with twice the bytes 59.4.
-LANES, TILE_BYTES = 256, 8192
+# Where a workgroup shares a column: its lanes, and elements of a tile in shared memory. H200, 10^7 elements: 50.0 us,
+# with twice the elements 54.3, with twice the lanes too 51.2. 10^6 pairs: 72.0 us, with twice the lanes 77.6.
+LANES, TILE = 128, 1024
 # Where it does several that lie side by side: the fewest, the most, lanes of each, and elements a lane does at once.
 FEWEST_WIDE, WIDE, COLUMN_LANES, COLUMN_EACH = 8, 32, 4, 16
 ALONE = 8192  # elements up to which one workgroup does a column whatever else there is
@@ -213,7 +213,7 @@ def _geometry(mode: str, pair: bool) -> Callable[..., Geometry]:
             "identity": identity(join, dtypes[0]) if join else 0,
         }
         size_bytes = dtypes[0].size_bytes * (2 if pair else 1)
-        tile = _tile(chunk, c, size_bytes, limits)
+        tile = _tile(chunk, c, size_bytes, limits, whole if mode == "totals" and not pair else ENOUGH)
         if tile["way"] == "alone":
             numbers["parts"] = whole * c
             return Geometry(groups=-(-whole * c // tile["local"]), numbers=numbers, parameters=parameters | tile)
@@ -228,18 +228,20 @@ def _geometry(mode: str, pair: bool) -> Callable[..., Geometry]:
     return geometry
 
 
-def _tile(chunk: int, c: int, size_bytes: int, limits: DeviceLimits) -> dict[str, Any]:
-    """How a chunk is shared out (see the template)."""
+def _tile(chunk: int, c: int, size_bytes: int, limits: DeviceLimits, whole: int) -> dict[str, Any]:
+    """How a chunk is shared out (see the template): where few are done, `whole` of c columns, each by more lanes."""
     if limits.software or chunk <= SERIAL:
         return {"way": "alone", "local": 8 if limits.software else 64}
     if c < FEWEST_WIDE:
         lanes, each = 32, 4
         while lanes * each < chunk and lanes < min(LANES, limits.max_invocations):
             lanes *= 2
-        while lanes * each < chunk and 2 * lanes * each * size_bytes <= min(TILE_BYTES, limits.shared_bytes // 2):
+        while lanes * each < min(chunk, TILE) and 2 * lanes * each * size_bytes <= limits.shared_bytes // 2:
             each *= 2
         return {"way": "row", "lanes": lanes, "each": each, "wide": 1}
     wide = min(WIDE, 1 << c.bit_length() - 1)
+    while wide > FEWEST_WIDE and whole * -(-c // wide) < ENOUGH // 4:
+        wide //= 2
     lanes = min(COLUMN_LANES * WIDE, limits.max_invocations) // wide
     return {
         "way": "columns",
@@ -255,7 +257,7 @@ def _chunk(shape: Shape, width: Any) -> int:
     if width.lanes == 1:
         return min(max(LEAST_CHUNK, -(-n // SOFTWARE_CHUNKS)), MOST_CHUNK)
     if c < FEWEST_WIDE:
-        columns, tile, least, alone = prod(lead) * c, TILE_BYTES // 4, CHUNK, ALONE
+        columns, tile, least, alone = prod(lead) * c, TILE, CHUNK, ALONE
     else:
         tile = least = alone = COLUMN_LANES * COLUMN_EACH
         columns = prod(lead) * -(-c // WIDE)

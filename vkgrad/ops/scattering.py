@@ -23,11 +23,11 @@ COPIES = 32  # the fewest lanes with places of their own in shared memory; where
 MOST_COPIES = 64
 LANES = 128
 STAGED = 512  # values that a workgroup brings into shared memory at once
-TURNS_LANES, TURNS_EACH = 512, 8  # lanes that take turns, and values that each of them has at once
+# Lanes that take turns, and values that each of them has at once. H200, 10^6 values to 1000 places: 84.4 us where they
+# are drawn and 410 where all go to one; with 8 values 95.6 and 286, with 256 lanes of 4 82.0 and 1010.
+TURNS_LANES, TURNS_EACH = 512, 4
 GROUPS, TURNS_GROUPS = 528, 264  # workgroups that keep a large GPU busy: those of many lanes are fewer
-TURNS_LEAST = (
-    4096  # the fewest values for which lanes should take turns: the places of every part are joined afterwards
-)
+TURNS_LEAST = 4096  # fewest values for which lanes should take turns: places of every part are joined afterwards
 SHARED_BYTES = 48 << 10  # what a large GPU has for a workgroup
 
 
