@@ -371,3 +371,21 @@ def test_eigenvalues_as_a_gpu_finds_them(device: Device, n: int, dtype: str) -> 
     w, v = found[:, :1], found[:, 1:]
     assert np.abs(values[a] @ v - v * w).max() < 8 * n * np.finfo(dtype).eps
     assert np.abs(v.swapaxes(1, 2) @ v - np.eye(n)).max() < n * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize(("m", "n", "dtype"), [(7, 5, "f4"), (70, 40, "f4"), (1, 1, "f4"), (33, 32, "f8")])
+def test_panels_as_a_gpu_does_them(device: Device, m: int, n: int, dtype: str) -> None:
+    if not _is_offered(np.dtype(dtype), device):
+        pytest.skip("the device does not store this type")
+    for op in ("lu", "qr"):
+        values: dict[Node, np.ndarray] = {}
+        a = variable(random(2, m, n, dtype=dtype), values)
+        plan = build_plan([b.build(op, a)], [a], max_buffers=8, width=GPU)
+        (found,) = run_plan(device, plan, [values[a]], limits_of(device, GPU_LIKE))
+        wanted = OPS[op].numpy(values[a].astype("f8"))
+        if op == "qr":  # a column's sign is a matter of taste
+            wanted = wanted * np.sign(wanted[:, range(m, m + n), range(n)])[:, None]
+            found = found.reshape(wanted.shape)
+            found = found * np.sign(found[:, range(m, m + n), range(n)])[:, None]
+            wanted, found = wanted[:, :m], found[:, :m]
+        np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=0, atol=1000 * np.finfo(dtype).eps)

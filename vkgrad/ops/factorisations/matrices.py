@@ -118,6 +118,14 @@ def lanes_for(limits: DeviceLimits, work: int, most: int = 256) -> int:
     return lanes
 
 
+def panel_lanes(limits: DeviceLimits, m: int, n: int) -> tuple[int, int]:
+    """How many lanes share a panel of m rows and n columns, and how many of them are beside each other in a row."""
+    if limits.software:
+        return max(lanes_for(limits, m * n * n), 8), 4
+    most = 1 << (max(m * n // 4, BLOCK) - 1).bit_length()
+    return min(most, 1024, limits.max_invocations), min(BLOCK, 1 << (n - 1).bit_length())
+
+
 def each_matrix(meaning: Callable) -> Callable:
     """NumPy's function of one matrix, for a batch; where it finds no answer, NaN."""
 

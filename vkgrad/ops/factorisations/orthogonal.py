@@ -23,8 +23,8 @@ from vkgrad.ops.factorisations.matrices import (
     each_matrix,
     identity,
     joined,
-    lanes_for,
     masked,
+    panel_lanes,
     product,
     tall,
     transposed,
@@ -114,11 +114,11 @@ def _householder_of(a: np.ndarray) -> np.ndarray:
 
 def _householder_geometry(shapes: Sequence[Shape], dtypes: Dtypes, limits: DeviceLimits) -> Geometry:
     (*lead, m, n) = shapes[0]
-    lanes = max(lanes_for(limits, m * n * n), 8)
+    lanes, across = panel_lanes(limits, m, n)
     return Geometry(
         groups=prod(lead),
         numbers={"matrices": prod(lead), "m": m, "n": n},
-        parameters={"lanes": lanes, "across": 4 if limits.software else 8},
+        parameters={"lanes": lanes, "across": across},
         shared_bytes=lanes * dtypes[0].size_bytes,
     )
 

@@ -30,6 +30,7 @@ from vkgrad.ops.factorisations.matrices import (
     joined,
     lanes_for,
     masked,
+    panel_lanes,
     product,
     rows_at,
     square,
@@ -244,11 +245,11 @@ def _lu_passes(node: Node, width: Any) -> Node:
 
 def _panel_geometry(shapes: Sequence[Shape], dtypes: Dtypes, limits: DeviceLimits) -> Geometry:
     (*lead, m, n) = shapes[0]
-    lanes = max(lanes_for(limits, m * n * n), 2)
+    lanes, across = panel_lanes(limits, m, n)
     return Geometry(
         groups=prod(lead),
         numbers={"matrices": prod(lead), "m": m, "n": n},
-        parameters={"lanes": lanes},
+        parameters={"lanes": lanes, "across": across},
         shared_bytes=lanes * (dtypes[0].size_bytes + 4),
     )
 
