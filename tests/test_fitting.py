@@ -256,6 +256,7 @@ def test_curves_are_drawn(tmp_path: Path) -> None:
     history = vg.fit(**parts(epochs=2))
     history.plot(tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert history.plot(names=["loss"])._repr_png_().startswith(b"\x89PNG")
 
 
 # ---- metrics

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from io import BytesIO
 from typing import Any
 
 from vkgrad.errors import UnsupportedError
@@ -21,6 +22,18 @@ DRAWN_EVERY_S = 0.5  # how often a bar that somebody watches shows another loss
 LOGGED_EVERY_S = 10.0  # and one that goes to a file
 
 
+class Curves:
+    """A figure of matplotlib that a notebook shows."""
+
+    def __init__(self, figure: Any) -> None:
+        self.figure = figure
+
+    def _repr_png_(self) -> bytes:
+        drawn = BytesIO()
+        self.figure.savefig(drawn, format="png")
+        return drawn.getvalue()
+
+
 class History(list[Record]):
     """What `fit` returns: a record for each epoch, with `epoch`, `loss`, `lr`, `seconds` and what was asked for.
 
@@ -31,8 +44,10 @@ class History(list[Record]):
         """One number over the epochs."""
         return [record[name] for record in self]
 
-    def plot(self, path: str | os.PathLike[str], names: Iterable[str] | None = None) -> None:
-        """Draw numbers over the epochs (all that are losses or metrics, unless named) to a picture file.
+    def plot(self, path: str | os.PathLike[str] | None = None, names: Iterable[str] | None = None) -> Curves:
+        """Draw numbers over the epochs (all that are losses or metrics, unless named), to a picture file if named.
+
+        A notebook shows what is returned.
 
         Raises:
             UnsupportedError: matplotlib is not installed.
@@ -50,7 +65,9 @@ class History(list[Record]):
             axes.plot(self.column("epoch"), self.column(name), label=name)
         axes.set_xlabel("epoch")
         axes.legend()
-        figure.savefig(path)
+        if path is not None:
+            figure.savefig(path)
+        return Curves(figure)
 
     def _names(self) -> list[str]:
         return list(dict.fromkeys(name for record in self for name in record))

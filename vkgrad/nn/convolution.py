@@ -113,8 +113,14 @@ class Conv2d(_Convolution):
     bias (out_channels,). H' = (H + 2 * padding - dilation * (kH - 1) - 1) // stride + 1, and W' likewise.
 
     Args:
+        kernel_size, stride, padding, dilation: one number for both axes, or a pair.
         padding: how many zeros surround the image; "valid" for none, "same" for as many as keep H and W.
         groups: into how many parts the channels are divided; a part of the output sees the same part of the input.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> vg.nn.Conv2d(3, 8, 5, padding=2)(vg.ones((1, 3, 28, 28))).shape
+        (1, 8, 28, 28)
     """
 
     rank = 2

@@ -15,6 +15,19 @@ class Linear(Module):
     """x @ weight.T + bias.
 
     Shapes: (..., in_features) -> (..., out_features); weight (out_features, in_features), bias (out_features,).
+
+    Args:
+        bias: whether something is added to the product.
+        dtype: element type of weight and bias, float32 if None. Their first values are drawn as PyTorch draws them, by
+            the generator that `vkgrad.manual_seed` sets.
+
+    Example:
+        >>> import vkgrad as vg
+        >>> layer = vg.nn.Linear(4, 3)
+        >>> layer(vg.ones((2, 4))).shape
+        (2, 3)
+        >>> layer
+        Linear(4, 3), 15 parameters: weight (3, 4), bias (3,)
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None) -> None:
