@@ -277,6 +277,8 @@ def lstsq(a: Operand, y: Operand, rcond: float | None = None) -> LstsqResult:
 
 def _cut(x: Tensor, s: Tensor, rtol: Any) -> Tensor:
     """Below what a singular value counts as zero: (...)."""
+    if s.shape[-1] == 0:
+        return f.zeros(s.shape[:-1], dtype=s.dtype)
     relative = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps) if rtol is None else rtol
     return s.max(-1).detach() * relative
 
@@ -326,6 +328,8 @@ def matrix_norm(x: Operand, *, keepdims: bool = False, ord: Any = "fro") -> Tens
     source = _matrices("matrix_norm", x)
     if ord == "fro":
         found = _vector_norm(source, axis=(-2, -1))
+    elif 0 in source.shape[-2:] and ord in ("nuc", 1, 2, math.inf):
+        found = f.zeros(source.shape[:-2], dtype=source.dtype)
     elif ord in (1, -1, math.inf, -math.inf):
         sums = f.abs(source).sum(-2 if abs(ord) == 1 else -1)
         found = sums.max(-1) if ord > 0 else sums.min(-1)

@@ -224,7 +224,10 @@ def test_norms_at_zero_and_beside_zeros(order: float, dtype: str) -> None:
 def test_norms_of_negative_order_and_of_nothing() -> None:
     for order in (-1, -2.5, -inf):
         assert slopes(lambda x, o=order: vg.norm(x, o), [0.0, -2.0]) == [0, 0]
-    assert [vg.norm(vg.zeros(0), o).item() for o in (0, 1, 2, 3, inf)] == [0, 0, 0, 0, 0]
+    assert [vg.norm(vg.zeros(0), o).item() for o in (0, 1, 2, 3, inf, -2)] == [0, 0, 0, 0, 0, inf]
+    assert vg.norm(vg.tensor([inf, -inf]), -1).item() == inf
+    assert [vg.linalg.matrix_norm(vg.zeros((2, 0)), ord=o).item() for o in ("fro", "nuc", 1, 2, inf)] == [0] * 5
+    assert (vg.linalg.pinv(vg.zeros((2, 0))).shape, vg.linalg.matrix_rank(vg.zeros((0, 0))).item()) == ((0, 2), 0)
     assert np.isnan(vg.norm(vg.tensor([nan, 1.0]), 3).item()) and vg.norm(vg.tensor([inf, 1.0]), 3).item() == inf
 
 

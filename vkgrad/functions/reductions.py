@@ -198,11 +198,11 @@ def norm(x: Operand, ord: float = 2, axis: Axes = None, keepdims: bool = False) 
         return min(absolute(x), axis, keepdims)
     if ord == 0:
         return count_nonzero(x, axis, keepdims).astype(x.dtype)
-    at_zero = 0.0 if ord > 0 else math.inf
+    at_zero = 0.0 if ord > 0 else math.inf  # of an element that is 0, and of a sum that is
     present = x != 0  # powers have infinite derivatives at 0
     total = sum(where(present, absolute(where(present, x, 1.0)) ** ord, at_zero), axis, keepdims)
     positive = total != 0
-    return where(positive, where(positive, total, 1.0) ** (1 / ord), 0.0)
+    return where(positive, where(positive, total, 1.0) ** (1 / ord), at_zero)
 
 
 # ---- exponentials that cannot overflow: the largest element is subtracted first, as a constant
