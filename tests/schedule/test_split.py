@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
+import vkgrad as vg
 from tests.reference import evaluate
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import float32, int32
@@ -12,7 +15,7 @@ from vkgrad.ir.node import Node, walk
 from vkgrad.ops.contraction import contract
 from vkgrad.ops.sources import leaf
 from vkgrad.schedule.plan import build_plan
-from vkgrad.schedule.split import LONGEST, Width, split
+from vkgrad.schedule.split import LONGEST, LONGEST_IN_TURN, Width, split
 
 GPU = Width(1 << 16, 32, 16)
 
@@ -41,6 +44,31 @@ def test_a_length_without_divisors_is_cut_with_a_masked_tail(name: str) -> None:
     value = -np.arange(prime, dtype="i4") - 5
     expected = value.max() if name == "max" else value.sum(dtype="i4")
     assert evaluate([cut], {x: value})[0].item() == expected
+
+
+def test_many_floats_are_not_added_up_in_turn() -> None:
+    """A software driver has few invocations; ten million times 0.1 rounds the same way each time."""
+    terms = np.full(10**7, 0.1, np.float32)
+    x = leaf(terms.shape, float32)
+    software = Width(32, 1, 1024)
+    (cut,) = split([b.build("sum", x, axes=(0,))], lambda n: False, software)
+    steps = [x.size, *(step.size for step in sums([cut]))]
+    assert steps[-1] == 1 and all(step.attributes["partial"] for step in sums([cut])[1:])
+    assert all(before <= LONGEST_IN_TURN // 8 * after for before, after in pairwise(steps))
+    assert x.size <= 128 * steps[1]
+    whole = leaf(terms.shape, int32)
+    (integers,) = split([b.build("sum", whole, axes=(0,))], lambda n: False, software)
+    assert sums([integers])[0].size == 32, "integers do not round"
+
+
+@pytest.mark.device
+def test_a_long_sum_of_the_same_number_keeps_its_digits() -> None:
+    x = vg.tensor(np.full(10**7, 0.1, np.float32))
+    with vg.counting() as c:
+        total, mean, spread = vg.sum(x).item(), vg.mean(x).item(), vg.var(x).item()
+    assert c.host_nodes == 0
+    exact = float(np.float32(0.1))
+    assert abs(total / (1e7 * exact) - 1) < 4e-6 and abs(mean / exact - 1) < 4e-6 and spread < 1e-12
 
 
 def test_a_contraction_with_a_small_output_is_cut() -> None:
