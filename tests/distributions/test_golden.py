@@ -77,6 +77,14 @@ def test_single_precision(name: str) -> None:
     check(name, "float32")
 
 
+@pytest.mark.device
+@pytest.mark.parametrize("name", list(CASES)[::6])
+def test_double_precision_on_the_device(name: str) -> None:
+    if not getattr(getattr(vg.default_device(), "limits", None), "float64", True):
+        pytest.skip("this device has no double precision")
+    check(name, "float64")
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.usefixtures("on_cpu")
 def test_another_density_is_noticed(name: str) -> None:
