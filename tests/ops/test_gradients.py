@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.gradients import check
 from tests.reference import evaluate, variable
 from vkgrad import autodiff
 from vkgrad.autodiff import vjp
+from vkgrad.cli import residency
 from vkgrad.ir import build as b
 from vkgrad.ir.dtypes import DTYPES, dtype_of
 from vkgrad.ir.node import Node
@@ -192,6 +194,17 @@ OTHERS |= {
     "svd": [_case(lambda x: factorisations.svd_parts(factorisations.svd(x))[1], _random(4, 3))],
     "eigh": [_case(lambda x: factorisations.eigh_parts(factorisations.eigh(_even(x)))[0], _SQUARE)],
 }
+
+
+def _of_the_record(op: Op) -> Iterator[Case]:
+    for record in residency.cases_of(op, DTYPES["float64"]):
+        if all(map(prod, record.shapes)):
+            built = lambda *x, attributes=record.attributes: b.build(op, *x, **attributes)  # noqa: E731
+            yield _case(built, *residency.drawn(op, record, DTYPES["float64"]))
+
+
+_RECURRENT = ("recurrent", "rnn_adjoint", "gru_adjoint", "lstm_adjoint")
+OTHERS |= {name: list(_of_the_record(OPS[name]))[::2] for name in _RECURRENT}  # the others are longer
 OTHER_OPS = [op for op in OPS.values() if op.family is not Family.ELEMENTWISE and _differentiable(op)]
 
 
@@ -340,7 +353,7 @@ def test_the_branch_not_taken_sends_back_zero(op: Op, dtype: str, order: int) ->
 
 
 # These add up products of whole rows: one NaN in a row is in all sums, whatever it is multiplied by.
-_SUMS_OF_PRODUCTS = {"contract", "cholesky", "substitute", "lu", "qr", "svd", "eigh"}
+_SUMS_OF_PRODUCTS = {"contract", "cholesky", "substitute", "lu", "qr", "svd", "eigh", *_RECURRENT}
 
 
 @pytest.mark.parametrize("op", [op for op in OTHER_OPS if op.name not in _SUMS_OF_PRODUCTS], ids=lambda op: op.name)
