@@ -40,6 +40,7 @@ from vkgrad.functions.sorting import *
 from vkgrad.functions.statistics import *
 from vkgrad.functions.types import *
 from vkgrad.functions.unpooling import *
+from vkgrad.functions.warping import *
 from vkgrad.history import no_grad
 from vkgrad.ir.dtypes import (
     NO_COMPLEX,

@@ -198,6 +198,7 @@ _SIGN = np.array([1, -1, -1, 1], np.float32)
 _SIGNS = np.where(_X * _Y > 0.1, np.float32(1), np.float32(-1))
 _INNER = _UNIT * np.float32(0.9) + np.float32(0.05)
 _COUNTS = np.array([[0, 1, 2], [3, 5, 0], [1, 1, 4], [2, 0, 7]], np.float32)
+_IMAGE, _POINTS = chirp((2, 2, 4, 5), 1.0, 0.3), chirp((2, 3, 3, 2), 1.3, 0.8)
 _MANY = np.array([[3, 0, -1, 1], [-1, 1, 2, 0], [0, 1, 2, 3], [2, -1, -1, -1], [1, 1, 0, -1]], np.int32)
 _STEPS = chirp((9, 3, 5), 2.0, 0.4)  # before log_softmax
 _CTC = (
@@ -231,6 +232,33 @@ LOSSES_OF_MANY: dict[str, tuple[str, tuple[Array, ...], tuple[Array, ...], dict[
     "cosine_similarity": ("cosine_similarity", (_X, _Y), (), {}),
     "pairwise_distance": ("pairwise_distance", (_X, _Y), (), {"keepdim": True}),
     "normalize": ("normalize", (_X,), (), {"p": 2.0, "dim": 0}),
+    "grid_sample": ("grid_sample", (_IMAGE, _POINTS), (), {"align_corners": False}),
+    "grid_sample border": (
+        "grid_sample",
+        (_IMAGE, _POINTS),
+        (),
+        {"padding_mode": "border", "align_corners": True},
+    ),
+    "grid_sample reflection": (
+        "grid_sample",
+        (_IMAGE, _POINTS),
+        (),
+        {"padding_mode": "reflection", "align_corners": False},
+    ),
+    "grid_sample nearest": ("grid_sample", (_IMAGE,), (_POINTS,), {"mode": "nearest", "align_corners": True}),
+    "grid_sample volume": (
+        "grid_sample",
+        (chirp((1, 2, 2, 3, 3), 1.0, 0.3), chirp((1, 1, 2, 3, 3), 1.2, 0.7)),
+        (),
+        {"padding_mode": "reflection", "align_corners": True},
+    ),
+    "affine_grid": ("affine_grid", (chirp((2, 2, 3), 1.0, 0.4),), (), {"size": (2, 1, 3, 4), "align_corners": False}),
+    "affine_grid volume": (
+        "affine_grid",
+        (chirp((1, 3, 4), 1.0, 0.4),),
+        (),
+        {"size": (1, 1, 2, 3, 2), "align_corners": True},
+    ),
     "pdist": ("pdist", (_X,), (), {}),
     "pdist cubes": ("pdist", (_X,), (), {"p": 3.0}),
     "mse weight": ("mse_loss", (_X,), (_Y,), {"weight": _INNER}),

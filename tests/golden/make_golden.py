@@ -10,14 +10,18 @@ where it is large) and the gradient's norm, and two weighted sums of each update
 `cases.py` lists: parameters after some steps of each optimiser, learning rates of each schedule, values and gradients
 of each loss and of each layer. `functions.npz` holds what `functions.py` lists: for each function its value, its
 gradient and its second derivative, one after the other. `state.safetensors` is the state dict of one of each layer, as
-PyTorch saves it; with a path as its argument this program reads such a file that vkgrad has written.
+PyTorch saves it. `names.json` lists PyTorch's public names and their arguments. With a path as its argument this
+program reads such a file that vkgrad has written.
 """
 
 from __future__ import annotations
 
+import inspect
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import torch
@@ -276,11 +280,50 @@ def functions() -> dict[str, Array]:
     return results
 
 
+SPACES = {
+    "nn": nn,
+    "nn.functional": nn.functional,
+    "nn.init": nn.init,
+    "nn.utils": nn.utils,
+    "nn.utils.parametrizations": nn.utils.parametrizations,
+    "nn.utils.parametrize": nn.utils.parametrize,
+    "nn.utils.rnn": nn.utils.rnn,
+    "optim": torch.optim,
+    "optim.lr_scheduler": torch.optim.lr_scheduler,
+    "optim.swa_utils": torch.optim.swa_utils,
+}
+
+
+def names() -> dict[str, dict[str, str]]:
+    """PyTorch's public names with their arguments, as one would write them, by where they are."""
+    found: dict[str, dict[str, str]] = {}
+    for space, module in SPACES.items():
+        listed = getattr(module, "__all__", dir(module))
+        public = [name for name in sorted(listed) if not name.startswith("_") and callable(getattr(module, name))]
+        own = [name for name in public if getattr(getattr(module, name), "__module__", "torch").startswith("torch")]
+        found[space] = {name: arguments(getattr(module, name)) for name in own}
+    return found
+
+
+def arguments(function: Any) -> str:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # it is not written in Python
+        return ""
+    plain = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    return ", ".join(p.name if p.default is p.empty else f"{p.name}={_said(p.default)}" for p in plain)
+
+
+def _said(default: Any) -> str:
+    return getattr(default, "__name__", None) or repr(default)
+
+
 def main() -> None:
     torch.set_num_threads(1)
     if len(sys.argv) > 1:
         return read_state(sys.argv[1])
     write_state(Path(__file__).with_name("state.safetensors"))
+    Path(__file__).with_name("names.json").write_text(json.dumps(names(), indent=1) + "\n")
     for make in (lenet_step, optimisers, losses, layers, sequences, functions):
         path = Path(__file__).with_name(f"{make.__name__}.npz")
         np.savez_compressed(path, **make())

@@ -184,3 +184,12 @@ def test_doubles_in_a_network_of_singles_are_noticed() -> None:
         vg.nn.Tanh()(x)
         layer.double()(x)
         layer(np.ones((4, 3), np.int32))
+
+
+def test_a_submodule_is_replaced_by_name() -> None:
+    model = vg.nn.Sequential(vg.nn.ModuleDict({"a": vg.nn.Linear(2, 3)}), vg.nn.ReLU())
+    model.set_submodule("0.a", vg.nn.Linear(2, 5))
+    model.set_submodule("1", vg.nn.Tanh())
+    assert model[0]["a"].out_features == 5 and isinstance(model[1], vg.nn.Tanh)
+    with pytest.raises(DataError, match=r"has no module '0\.b'"):
+        model.set_submodule("0.b", vg.nn.ReLU())

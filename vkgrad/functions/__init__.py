@@ -25,6 +25,7 @@ from vkgrad.functions.sorting import *
 from vkgrad.functions.statistics import *
 from vkgrad.functions.types import *
 from vkgrad.functions.unpooling import *
+from vkgrad.functions.warping import *
 from vkgrad.spelling import answer_misspellings
 
 answer_misspellings(globals())

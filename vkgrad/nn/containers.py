@@ -39,8 +39,8 @@ def as_layer(owner: Module, place: int | str, layer: Any) -> Module:
 class ModuleList(_Container):
     """A list of modules; its `forward` is for the module around it to write."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        self.layers = [as_layer(self, place, module) for place, module in enumerate(modules)]
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        self.layers = [as_layer(self, place, module) for place, module in enumerate(modules or ())]
 
     def _contents(self) -> Mapping[str, Any]:
         """Name the layers "0", "1", ... as PyTorch does, not "layers.0"."""
@@ -185,8 +185,8 @@ class ParameterDict(_Named):
 class ParameterList(ModuleList):
     """A list of parameters, named by their positions; tensors that are put in become parameters."""
 
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        self.layers: list[Any] = [parameter(value) for value in values]
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        self.layers: list[Any] = [parameter(value) for value in (() if values is None else values)]
 
     def append(self, module: Any) -> None:
         self.layers.append(parameter(module))

@@ -187,6 +187,16 @@ class Module(Checked):
         """
         return self._named("module", target, Module)
 
+    def set_submodule(self, target: str, module: Module) -> None:
+        """Put another module in the place of the one of a dotted name. Raises `DataError` where there is none."""
+        self.get_submodule(target)
+        around, _, name = target.rpartition(".")
+        holder: Any = self.get_submodule(around)
+        if hasattr(holder, "__setitem__"):
+            holder[int(name) if name.isdigit() else name] = module
+        else:
+            setattr(holder, name, module)
+
     def get_parameter(self, target: str) -> Tensor:
         """The tensor of a dotted name. Raises `DataError` where there is none."""
         return self._named("parameter", target, Tensor)
