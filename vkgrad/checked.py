@@ -35,6 +35,17 @@ class Checked:
         return super().__new__(cls)
 
 
+def function_in(name: str, value: Any) -> None:
+    """Refuse what is no function where `name` takes one: most often what a function gave. Raises: `ArgumentError`."""
+    if not callable(value):
+        raise ArgumentError(f"{name}: takes a function, not {shown(value)}; write vg.{name}(f)(x)")
+
+
+def shown(value: Any) -> str:
+    """What a value is, in few words."""
+    return repr(value) if value is None or isinstance(value, str | int | float) else f"a {type(value).__name__}"
+
+
 @lru_cache(maxsize=1024)
 def _kinds(constructor: Callable[..., Any]) -> dict[str, str]:
     """What the numbers among the arguments of a constructor must be: "size", "int" or "float"."""
@@ -67,10 +78,6 @@ def _check(owner: str, name: str, value: Any, kind: str) -> None:
         return
     if not isinstance(value, Integral):
         whole = "; // divides into whole ones" if isinstance(value, float) else ""
-        raise ArgumentError(f"{owner}: {name} must be a whole number, got {_shown(value)}{whole}")
+        raise ArgumentError(f"{owner}: {name} must be a whole number, got {shown(value)}{whole}")
     if kind == "size" and value < 1:
         raise OptionError(f"{owner}: {name} must be at least 1, got {value}")
-
-
-def _shown(value: Any) -> str:
-    return repr(value) if isinstance(value, str | float | None) else f"a {type(value).__name__}"

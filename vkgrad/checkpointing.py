@@ -14,6 +14,7 @@ from typing import Any
 from weakref import ref
 
 from vkgrad import autodiff, history, tree
+from vkgrad.checked import function_in
 from vkgrad.ir.node import Node, apart, rebuilt, serial_now, walk
 from vkgrad.ir.op import Family
 from vkgrad.ops.views import after, alias
@@ -31,6 +32,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
         >>> vg.grad(vg.checkpoint(lambda x: vg.sin(vg.exp(x))))(0.0).item() == vg.grad(lambda x: vg.sin(vg.exp(x)))(0.0).item()
         True
     """  # noqa: E501  an example is a line
+    function_in("checkpoint", f)
 
     @wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:

@@ -5,12 +5,14 @@ This module must not know tensors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from vkgrad import engine
-from vkgrad.errors import DTypeError, ShapeError
+from vkgrad.checked import shown
+from vkgrad.errors import ArgumentError, DTypeError, ShapeError
 from vkgrad.ir.dtypes import NO_COMPLEX, DType, bool_, dtype_of, float32, int32
 from vkgrad.ir.node import Node
 
@@ -59,6 +61,9 @@ def as_array(data: Any, dtype: Any = None) -> tuple[np.ndarray, DType | None]:
     """
     if not isinstance(data, np.ndarray) and hasattr(data, "__dlpack__"):
         return from_dlpack(data), None
+    if data is None or isinstance(data, Mapping):
+        mended = "look at what should have given it" if data is None else "take one of its entries"
+        raise ArgumentError(f"tensor: {shown(data)} is no array; {mended}")
     first = first_of(data)
     try:
         array = np.asarray(data)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from vkgrad.checked import Checked
+from vkgrad.checked import Checked, shown
 from vkgrad.epochs import Bar, History, Record
 from vkgrad.errors import ArgumentError, DataError, NonFiniteError, OptionError, UnsupportedError
 from vkgrad.functional import value_and_grad
@@ -86,6 +86,11 @@ def fit(
         >>> len(history), round(model.weight.item()), round(model.bias.item())
         (40, 3, 1)
     """
+    if not isinstance(model, Module) or not isinstance(optimizer, Optimizer):
+        raise ArgumentError(
+            f"fit: takes a module and an optimiser of it, such as vg.optim.SGD(model, lr=0.1), not {shown(model)} and "
+            f"{shown(optimizer)}"
+        )
     _check(loader, validation, epochs, checkpoint, resume)
     if not isinstance(optimizer, Optimizer) or not callable(loss):
         raise ArgumentError(
@@ -152,6 +157,7 @@ PAIRS = "pairs (x, y) of a batch each, such as vg.data.DataLoader(x, y, batch_si
 
 
 def _check(loader: Any, validation: Any, epochs: int, checkpoint: Any, resume: bool) -> None:
+    """Refuse what cannot be trained on."""
     for name, batches in (("loader", loader), ("validation", validation)):
         is_array = hasattr(batches, "shape") or (
             isinstance(batches, tuple | list) and any(hasattr(part, "shape") for part in batches)

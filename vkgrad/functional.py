@@ -16,7 +16,8 @@ from typing import Any
 
 from vkgrad import autodiff, engine, history, tree
 from vkgrad.batching import batch
-from vkgrad.errors import DifferentiationError, ShapeError
+from vkgrad.checked import function_in, shown
+from vkgrad.errors import ArgumentError, DifferentiationError, ShapeError
 from vkgrad.functions.creation import counter
 from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
@@ -189,6 +190,8 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
 
 
 def _value_and_grad(name: str, f: Function, argnums: int | Sequence[int], has_aux: bool) -> Function:
+    function_in(name, f)
+
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         trace = _trace(name, f, args, kwargs, argnums, has_aux)
         value = trace.output
@@ -255,6 +258,8 @@ def linearize(f: Function, *primals: Any) -> tuple:
 
 
 def _linearized(name: str, f: Function, primals: Sequence[Any]) -> tuple:
+    if not isinstance(primals, tuple | list):
+        raise ArgumentError(f"{name}: primals are a tuple with one for each argument, not {shown(primals)}; write (x,)")
     trace = _trace(name, f, primals, {}, tuple(range(len(primals))), False)
     outputs = _float_leaves(name, trace.output)
     form = tree.structure(trace.output)

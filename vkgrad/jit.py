@@ -16,8 +16,8 @@ import numpy as np
 
 from vkgrad import engine, history
 from vkgrad.arguments import at_home, is_foreign
+from vkgrad.checked import function_in
 from vkgrad.config import config
-from vkgrad.errors import ArgumentError
 from vkgrad.step import MISSED, Step
 from vkgrad.tensor import Tensor
 
@@ -50,8 +50,7 @@ class Jitted:
     """A recorded function. Call it like the function itself."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        if not callable(function):
-            raise ArgumentError(f"jit: takes a function, not a {type(function).__name__}; write vg.jit(f)(x)")
+        function_in("jit", function)
         self.function = function
         self.steps: dict[tuple, list[Step]] = {}  # several where what the function branched on has changed
         self.reasons: list[str] = []

@@ -14,6 +14,7 @@ from typing import Any
 
 from vkgrad import engine, history, tree
 from vkgrad.batching import batch
+from vkgrad.checked import function_in
 from vkgrad.draws.keys import RANDOMNESS, drawing_for
 from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functional import standing_in
@@ -57,6 +58,7 @@ def vmap(
         [1.0, 2.0]
     """  # noqa: E501  an example is a line
 
+    function_in("vmap", f)
     if randomness not in RANDOMNESS:
         raise OptionError(f"vmap: randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}")
 

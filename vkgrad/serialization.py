@@ -159,7 +159,11 @@ def _damage(path: Path, words: str) -> str:
 def _saved(name: str, value: Any) -> tuple[DType, Array]:
     """The element type of a value, and its elements as they lie in memory."""
     if not isinstance(value, Tensor | np.ndarray):
-        raise DataError(f"save: {name} is a {type(value).__name__}; only tensors and NumPy arrays can be saved")
+        kind = type(value).__name__
+        raise DataError(
+            f"save: {name} is a {kind}, and only tensors and NumPy arrays can be saved; vg.save_checkpoint keeps "
+            "numbers, modules and optimisers too"
+        )
     try:
         dtype = dtype_of(value.dtype)
     except DTypeError:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, Union
 import numpy as np
 
 from vkgrad import autodiff, conversion, engine, history, placement, tree
+from vkgrad.checked import shown
 from vkgrad.conversion import Scalar
 from vkgrad.elsewhere import of_tensor
 from vkgrad.errors import ArgumentError, DifferentiationError, DTypeError, NoValueError, ShapeError
@@ -497,7 +498,7 @@ def operand(value: object) -> Node | Scalar:
         return asarray(value).node
     if not isinstance(value, np.ndarray):
         if not hasattr(value, "__dlpack__"):
-            raise TypeError(f"a {type(value).__name__} is neither a tensor nor an array nor a number")
+            raise ArgumentError(f"tensor: {shown(value)} is neither a tensor nor an array nor a number")
         value = conversion.from_dlpack(value)
     return conversion.upload(value) if value.ndim else conversion.number(value.flat[0])
 
@@ -556,7 +557,10 @@ def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tens
         made = asarray(data, dtype).detach()
     else:
         if isinstance(conversion.first_of(data), Tensor):
-            raise TypeError("tensor: a list of tensors is joined by vg.stack or vg.concat")
+            raise ArgumentError(
+                f"tensor: a {type(data).__name__} of tensors is none; take one of them, or join them by vg.stack or "
+                "vg.concat"
+            )
         array, default = conversion.as_array(data, dtype)
         made = Tensor(conversion.upload(array, default if dtype is None else dtype))
     if requires_grad:

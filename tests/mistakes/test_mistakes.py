@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import vkgrad as vg
@@ -232,6 +233,23 @@ def test_property_that_lacks_something_says_what() -> None:
 
     with pytest.raises(AttributeError, match="Net has no attribute 'linaer'; did you mean 'linear'"):
         Net().width  # noqa: B018
+
+
+def test_what_may_stand_where_a_parameter_was() -> None:
+    """Another parameter, nothing, and what a transform differentiates by."""
+    layer = vg.nn.Linear(2, 1)
+    layer.weight = vg.nn.parameter(vg.ones((1, 2)))
+    layer.bias = None
+
+    def output(weight: vg.Tensor) -> vg.Tensor:
+        inner = vg.nn.Linear(2, 1, bias=False)
+        inner.weight = weight
+        return inner(vg.ones((3, 2))).sum()
+
+    assert vg.grad(output)(layer.weight).tolist() == [[3.0, 3.0]]
+    assert vg.jit(output)(vg.ones((1, 2))).item() == 6.0
+    with pytest.raises(vg.errors.ArgumentError, match=r"Linear\.weight is a parameter"):
+        layer.weight = np.ones((1, 2))
 
 
 def test_errors_travel_between_processes() -> None:

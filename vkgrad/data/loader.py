@@ -102,7 +102,9 @@ class DataLoader(Checked):
         self.dataset = arrays[0] if len(arrays) == 1 and _is_dataset(arrays[0]) else None
         self.arrays = () if self.dataset is not None else tuple(np.asarray(array) for array in arrays)
         shapes = [(len(self.dataset),)] if self.dataset is not None else [array.shape for array in self.arrays]
-        if not shapes or any(not shape or shape[0] != shapes[0][:1][0] for shape in shapes):
+        if not shapes:
+            raise DataError("DataLoader: takes arrays, or a data set; write DataLoader(x, y, batch_size=32)")
+        if any(not shape or shape[0] != shapes[0][:1][0] for shape in shapes):
             raise DataError(f"DataLoader: arrays must agree in their first axis, not {shapes}")
         if workers < 1 or (self.dataset is None and (workers > 1 or collate is not None)):
             raise DataError(

@@ -12,13 +12,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from vkgrad import engine
 from vkgrad import functions as f
-from vkgrad.errors import DTypeError, OptionError
+from vkgrad.checked import shown
+from vkgrad.errors import ArgumentError, DTypeError, OptionError
 from vkgrad.functions.creation import as_shape, counter
 from vkgrad.ir.dtypes import DType, float32, float64, uint32
 from vkgrad.tensor import Operand, Tensor, apply, lift, tensor
@@ -36,6 +38,8 @@ _examples: ContextVar[tuple[tuple[str, Tensor], ...]] = ContextVar("vkgrad_examp
 
 def key(seed: int) -> Tensor:
     """A key from any integer; its low 64 bits count. Shape (2,), uint32."""
+    if not isinstance(seed, Integral | Tensor):
+        raise ArgumentError(f"random: a seed is a whole number, not {shown(seed)}")
     seed = int(seed)
     return tensor(np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32))
 

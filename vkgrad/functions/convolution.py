@@ -29,10 +29,10 @@ AXES = {1: "W", 2: "H, W", 3: "D, H, W"}
 
 
 def sizes_of(name: str, what: str, value: Sizes, dimensions: int, least: int) -> tuple[int, ...]:
-    sizes = (value,) * dimensions if isinstance(value, int) else tuple(value)
+    sizes = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * dimensions
     if len(sizes) != dimensions or any(not isinstance(s, int) or s < least for s in sizes):
         count = "an integer" if dimensions == 1 else f"an integer or {dimensions} of them,"
-        raise ShapeError(f"{name}: {what} must be {count} at least {least}, got {value}")
+        raise ShapeError(f"{name}: {what} must be {count} at least {least}, got {value!r}")
     return sizes
 
 

@@ -27,9 +27,10 @@ __all__ = [
 
 def as_shape(name: str, shape: int | Sequence[int]) -> Shape:
     """A shape from an extent or a sequence of them. Raises `ShapeError` for a negative one."""
-    if isinstance(shape, float):
-        raise ShapeError(f"{name}: extents are integers, not {shape}")
-    extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
+    given = (shape,) if isinstance(shape, float | int) else tuple(shape)
+    if fractions := [extent for extent in given if isinstance(extent, float | str)]:
+        raise ShapeError(f"{name}: extents are whole numbers, not {fractions[0]!r}; // gives a whole quotient")
+    extents = tuple(int(extent) for extent in given)
     if any(extent < 0 for extent in extents):
         raise ShapeError(f"{name}: extents must not be negative, got {extents}")
     return extents
@@ -45,7 +46,7 @@ def as_integers(name: str, what: str, dtype: Any) -> None:
 def full(shape: int | Sequence[int], fill_value: Scalar, dtype: Any = None) -> Tensor:
     """A tensor of `shape` whose elements are all `fill_value`; its type is the value's unless named."""
     value = lift(fill_value)
-    return Tensor(b.expand(b.cast(value.node, dtype_of(dtype or value.dtype)), as_shape("full", shape)))
+    return Tensor(b.expand(b.cast(value.node, dtype_of(dtype or value.dtype)), as_shape("shape", shape)))
 
 
 @placed

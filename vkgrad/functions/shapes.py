@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vkgrad.errors import ShapeError
+from vkgrad.errors import ArgumentError, ShapeError
 from vkgrad.functions.creation import as_shape
 from vkgrad.ir import build as b
 from vkgrad.ir.node import Node
@@ -51,6 +51,8 @@ def reshape(
     x = lift(x)
     given: Any = extents if shape is None else shape
     given = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
+    if fractions := [extent for extent in given if isinstance(extent, float | str)]:
+        raise ShapeError(f"reshape: extents are whole numbers, not {fractions[0]!r}; // gives a whole quotient")
     wanted = [int(extent) for extent in given]
     if wanted.count(-1) > 1:
         raise ShapeError(f"reshape: only one extent may be -1, for what is left; got {tuple(wanted)}")
@@ -126,9 +128,16 @@ def broadcast_arrays(*tensors: Operand) -> list[Tensor]:
 
 # ---- order of axes and elements
 @method
-def transpose(x: Operand, axes: Sequence[int] | None = None) -> Tensor:
-    """The axes in another order; reversed if none is given."""
+def transpose(x: Operand, axes: Sequence[int] | None = None, *others: int) -> Tensor:
+    """The axes in another order; reversed if none is given.
+
+    Raises: `ArgumentError` for axes one by one, which are an order in NumPy and two to be swapped in PyTorch.
+    """
     x = lift(x)
+    if others or isinstance(axes, int):
+        raise ArgumentError(
+            f"transpose: takes the order of all axes as one sequence, transpose({(axes, *others)}); .swapaxes swaps two"
+        )
     order = range(x.ndim)[::-1] if axes is None else [a % x.ndim if -x.ndim <= a < x.ndim else a for a in axes]
     return _view(x, views.permute, tuple(order))
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkgrad.errors import DTypeError, ShapeError
+from vkgrad.errors import ArgumentError, DTypeError, ShapeError
 from vkgrad.ir.dtypes import DType, dtype_of, promote, weak_dtype
 from vkgrad.ir.node import Node, Operand, Signature, frozen, is_sharing, node_of, signature_of
 from vkgrad.ir.op import OPS, Family, Op, Shape
@@ -247,6 +247,8 @@ def normalise_axes(name: str, axes: int | Sequence[int] | None, ndim: int) -> tu
     """Axes as sorted, distinct, non-negative integers; None means all."""
     if axes is None:
         return tuple(range(ndim))
+    if isinstance(axes, float | str):
+        raise ArgumentError(f"{name}: axis must be a whole number or several, got {axes!r}")
     return _normalised(name, (axes,) if isinstance(axes, (int, np.integer)) else tuple(axes), ndim)
 
 

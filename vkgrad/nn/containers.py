@@ -66,7 +66,12 @@ class ModuleList(_Container):
             part.layers = self.layers[index]
             return part
         self._watched()
-        return self.layers[index]
+        try:
+            return self.layers[index]
+        except IndexError:
+            count = len(self.layers)
+            known = f"{count} layers, {-count} to {count - 1}" if count else "no layers"
+            raise IndexError(f"{type(self).__name__}: index {index} is out of range for {known}") from None
 
     def __setitem__(self, index: int, module: Module) -> None:
         self.layers[index] = module

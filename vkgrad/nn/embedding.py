@@ -85,6 +85,8 @@ class Embedding(_Table):
     def from_pretrained(cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
         """A layer with these rows; frozen unless `freeze=False`."""
         weight = Tensor(asarray(embeddings).node)
+        if weight.ndim != 2:
+            raise ShapeError(f"{cls.__name__}: from_pretrained takes a table (rows, features), got {weight.shape}")
         rows, features = weight.shape
         layer = cls(rows, features, padding_idx, _weight=weight)
         return layer.freeze() if freeze else layer

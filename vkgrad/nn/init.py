@@ -27,7 +27,10 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
         ShapeError: the weight has fewer than two axes.
     """
     if len(shape) < 2:
-        raise ShapeError(f"a weight of shape {tuple(shape)} has no fan: it needs two axes, (out, in, ...)")
+        raise ShapeError(
+            f"init: a weight of shape {tuple(shape)} has no fan, which needs two axes, (out, in, ...); zeros_ and "
+            "normal_ take any"
+        )
     window = prod(shape[2:])
     return shape[1] * window, shape[0] * window
 

@@ -37,11 +37,6 @@ def parameter(value: Any, requires_grad: bool = True) -> Tensor:
 Parameter = parameter  # PyTorch's name
 
 
-def is_parameter(value: Any) -> bool:
-    """Whether a value can stand where a parameter was: a parameter, a module that makes one, or None."""
-    return value is None or isinstance(value, Module) or (isinstance(value, Tensor) and value._requires_grad)
-
-
 # Called with each module that was called, its inputs and what it gave.
 on_call: list[Callable[[Any, tuple[Any, ...], Any], None]] = []
 
@@ -103,10 +98,9 @@ class Module(Checked):
 
     def __setattr__(self, name: str, value: Any) -> None:
         old = vars(self).get(name)
-        if isinstance(old, Tensor) and old._requires_grad and not is_parameter(value):
-            kind = type(self).__name__
+        if isinstance(old, Tensor) and old._requires_grad and not isinstance(value, Tensor | Module | None):
             raise ArgumentError(
-                f"{kind}.{name} is a parameter, not a {type(value).__name__} without gradients: write "
+                f"{type(self).__name__}.{name} is a parameter, which a {type(value).__name__} is not: write "
                 f"{name}.assign(value) to change its values, or assign nn.parameter(value) or None"
             )
         object.__setattr__(self, name, value)

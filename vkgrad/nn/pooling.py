@@ -6,12 +6,24 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from vkgrad import functions as f
+from vkgrad.functions.convolution import sizes_of
 from vkgrad.functions.pooling import Pooled
 from vkgrad.nn.module import Module
 from vkgrad.tensor import Tensor
 
 Extents = int | tuple[int, ...]
 Outputs = int | tuple[int | None, ...] | None
+
+
+def _windows(layer: Module, kernel_size: Any, stride: Any, padding: Any = 0, dilation: Any = 1) -> None:
+    """Refuse sizes that no window has, where the layer is made."""
+    name = type(layer).__name__
+    if not name[-2:-1].isdigit():  # a layer of somebody else's, who may have called it anything
+        return
+    given = {"kernel_size": kernel_size, "stride": kernel_size if stride is None else stride, "dilation": dilation}
+    for what, value in given.items():
+        sizes_of(name, what, value, int(name[-2]), 1)
+    sizes_of(name, "padding", padding, int(name[-2]), 0)
 
 
 def _described(what: str, base: type, shapes: str) -> str:
@@ -41,6 +53,7 @@ class _MaxPool(Module):
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
+        _windows(self, kernel_size, stride, padding, dilation)
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
         self.padding = padding
@@ -173,6 +186,7 @@ class AvgPool1d(Module):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
+        _windows(self, kernel_size, stride, padding)
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
         self.padding = padding

@@ -18,7 +18,8 @@ from onnx import helper, numpy_helper
 
 import vkgrad
 from vkgrad import engine, tree
-from vkgrad.errors import DataError, OptionError
+from vkgrad.checked import shown
+from vkgrad.errors import ArgumentError, DataError, OptionError
 from vkgrad.history import no_grad
 from vkgrad.ir.node import Node, walk
 from vkgrad.nn.module import Module
@@ -69,6 +70,8 @@ def export(
     """
     named = _named(function if parameters is None else parameters)
     engine.evaluate([tensor.node for tensor in named.values()])
+    if not isinstance(arguments, tuple | list):
+        raise ArgumentError(f"onnx.export: arguments are a list of them, not {shown(arguments)}; write [x]")
     given = [asarray(argument) for argument in arguments]
     placeholders = [leaf(tensor.shape, tensor.dtype) for tensor in given]
     with engine.aside(), no_grad(), Trace().watching():

@@ -19,7 +19,7 @@ from vkgrad.history import no_grad
 from vkgrad.ir.dtypes import DType
 from vkgrad.optim.groups import ParameterGroup, State, described
 from vkgrad.optim.parameters import named_parameters, with_gradients
-from vkgrad.spelling import listed
+from vkgrad.spelling import KEYWORDS, listed, meant
 from vkgrad.tensor import Tensor, asarray
 
 # No options of a rule.
@@ -70,7 +70,11 @@ class Optimizer(Checked):
         """
         given = {name: value for name, value in param_group.items() if name != "params"}
         if unknown := given.keys() - self.defaults.keys():
-            raise OptionError(f"{type(self).__name__}: a group has no option {', '.join(sorted(unknown))}")
+            near = "; ".join(filter(None, (meant(name, self.defaults, KEYWORDS) for name in sorted(unknown))))
+            known = f"it takes {', '.join(self.defaults)}"
+            raise OptionError(
+                f"{type(self).__name__}: a group has no option {', '.join(sorted(unknown))}; {near or known}"
+            )
         number = len(self.param_groups)
         found = named_parameters(param_group["params"])
         found = {f"group{number}.{name}" if number else name: p for name, p in found.items()}
