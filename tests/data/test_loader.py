@@ -163,7 +163,7 @@ def test_tensors_are_made_in_the_consumers_thread(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("arrays", "options", "message"),
     [
-        ((), {}, r"must agree in their first axis, not \[\]"),
+        ((), {}, r"takes arrays, or a data set"),
         ((np.zeros(3), np.zeros(4)), {}, r"first axis, not \[\(3,\), \(4,\)\]"),
         ((np.zeros(3), np.float32(1)), {}, r"first axis, not \[\(3,\), \(\)\]"),
         ((np.float32(1),), {}, "first axis"),

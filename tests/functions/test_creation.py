@@ -93,7 +93,7 @@ def test_nothing_is_uploaded() -> None:
 
 
 def test_mistakes() -> None:
-    with pytest.raises(ShapeError, match="full: extents must not be negative"):
+    with pytest.raises(ShapeError, match="shape: extents must not be negative"):
         vg.zeros((2, -1))
     with pytest.raises(OptionError, match="arange: step must not be 0"):
         vg.arange(0, 1, 0)

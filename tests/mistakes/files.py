@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.mistakes.mistake import mistake
-from vkgrad.errors import ArgumentError, DataError, DataNotFoundError, ShapeError, UnsupportedError
+from vkgrad.errors import ArgumentError, DataError, DataNotFoundError, DTypeError, ShapeError, UnsupportedError
 
 MISTAKES = [
     # ---- weights
@@ -428,5 +428,54 @@ MISTAKES = [
         DataError,
         "model.onnx",
         "export or fetch it again",
+    ),
+    mistake(
+        "numbers beside the weights",
+        """
+        model = nn.Linear(2, 1)
+        vg.save({'epoch': 3, 'model': model.state_dict()}, folder / 'run.safetensors')  # <-
+        """,
+        DataError,
+        ("save", "epoch", "int"),
+        "vg.save_checkpoint",
+    ),
+    mistake(
+        "loader of nothing",
+        """
+        vg.data.DataLoader(batch_size=2)  # <-
+        """,
+        DataError,
+        "DataLoader",
+        "DataLoader(x, y, batch_size=32)",
+    ),
+    mistake(
+        "labels as text",
+        """
+        names = np.array(['cat', 'dog', 'cat', 'dog'])
+        loader = vg.data.DataLoader(np.zeros((4, 2), np.float32), names, batch_size=2)
+        for x, y in loader:  # <-
+            pass
+        """,
+        DTypeError,
+        "text",
+        "convert the array",
+    ),
+    mistake(
+        "data set that is not there",
+        """
+        vg.data.mnist(folder)  # <-
+        """,
+        DataNotFoundError,
+        "MNIST",
+        ("VKGRAD_DATA", "vkgrad.data.digits()"),
+    ),
+    mistake(
+        "one argument without a list for ONNX",
+        """
+        vg.onnx.export(nn.Linear(4, 2), vg.zeros((1, 4)), folder / 'model.onnx')  # <-
+        """,
+        ArgumentError,
+        ("onnx.export", "Tensor"),
+        "[x]",
     ),
 ]

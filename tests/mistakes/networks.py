@@ -491,4 +491,89 @@ MISTAKES = [
         "'Conv2D'",
         "did you mean 'Conv2d'",
     ),
+    mistake(
+        "output and state of LSTM into the next layer",
+        """
+        model = nn.Sequential(nn.LSTM(4, 8), nn.Linear(8, 2))
+        model(vg.zeros((5, 3, 4)))  # <-
+        """,
+        ArgumentError,
+        ("Sequential.1 (Linear)", "tuple of tensors"),
+        "take one of them",
+    ),
+    mistake(
+        "nothing into a model",
+        """
+        model = nn.Sequential(nn.Linear(4, 2))
+        model(None)  # <-
+        """,
+        ArgumentError,
+        ("Sequential.0 (Linear)", "None"),
+        "what should have given it",
+    ),
+    mistake(
+        "layer beyond the last",
+        """
+        model = nn.Sequential(nn.Linear(4, 2), nn.ReLU())
+        model[2]  # <-
+        """,
+        IndexError,
+        ("Sequential", "index 2", "2 layers"),
+        "-2 to 1",
+    ),
+    mistake(
+        "table without rows",
+        """
+        nn.Embedding.from_pretrained(vg.zeros((8,)))  # <-
+        """,
+        ShapeError,
+        ("Embedding", "(8,)"),
+        "(rows, features)",
+    ),
+    mistake(
+        "fan of a bias",
+        """
+        nn.init.xavier_uniform_(nn.Linear(4, 2).bias)  # <-
+        """,
+        ShapeError,
+        ("init", "(2,)"),
+        "zeros_",
+    ),
+    mistake(
+        "windows of no extent",
+        """
+        nn.MaxPool2d(0)  # <-
+        """,
+        ShapeError,
+        ("MaxPool2d", "kernel_size", "0"),
+        "at least 1",
+    ),
+    mistake(
+        "flatten of single examples",
+        """
+        nn.Flatten()(vg.zeros((8,)))  # <-
+        """,
+        ShapeError,
+        ("Flatten", "axis 1"),
+        "-1 to 0",
+    ),
+    mistake(
+        "one factor too few for the classes",
+        """
+        criterion = nn.CrossEntropyLoss(weight=vg.ones((2,)))
+        criterion(vg.zeros((4, 3)), [0, 1, 2, 0])  # <-
+        """,
+        ShapeError,
+        ("CrossEntropyLoss", "weight", "(2,)"),
+        "each of 3 classes",
+    ),
+    mistake(
+        "channels that do not shuffle",
+        """
+        nn.PixelShuffle(3)(vg.zeros((1, 8, 4, 4)))  # <-
+        """,
+        ShapeError,
+        ("PixelShuffle", "(1, 8, 4, 4)"),
+        "multiple of 3 * 3",
+    ),
 ]

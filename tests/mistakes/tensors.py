@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.mistakes.mistake import mistake
-from vkgrad.errors import DTypeError, ShapeError
+from vkgrad.errors import ArgumentError, DTypeError, ShapeError
 
 MISTAKES = [
     # ---- shapes
@@ -575,5 +575,72 @@ MISTAKES = [
         AttributeError,
         ("vkgrad.linalg", "'pinvh'"),
         "did you mean 'pinv'",
+    ),
+    mistake(
+        "extent that came out of a division",
+        """
+        vg.ones((2.5, 3))  # <-
+        """,
+        ShapeError,
+        ("extents", "2.5"),
+        "//",
+    ),
+    mistake(
+        "reshape by a quotient",
+        """
+        x = vg.ones((4, 6))
+        x.reshape(4 / 2, -1)  # <-
+        """,
+        ShapeError,
+        ("reshape", "2.0"),
+        "//",
+    ),
+    mistake(
+        "axis as text",
+        """
+        vg.ones((3, 4)).sum('rows')  # <-
+        """,
+        ArgumentError,
+        ("sum", "'rows'"),
+        "whole number",
+    ),
+    mistake(
+        "axes of transpose one by one",
+        """
+        x = vg.ones((3, 4, 5))
+        x.transpose(1, 2)  # <-
+        """,
+        ArgumentError,
+        ("transpose", "(1, 2)"),
+        (".swapaxes", "one sequence"),
+        then="assert x.swapaxes(1, 2).shape == (3, 5, 4)",
+    ),
+    mistake(
+        "None as an array",
+        """
+        rows = {'x': [1.0]}
+        vg.tensor(rows.get('y'))  # <-
+        """,
+        ArgumentError,
+        ("tensor", "None"),
+        "what should have given it",
+    ),
+    mistake(
+        "dict as an array",
+        """
+        vg.tensor({'x': [1.0]})  # <-
+        """,
+        ArgumentError,
+        ("tensor", "dict"),
+        "entries",
+    ),
+    mistake(
+        "seed as text",
+        """
+        vg.random.key('seed')  # <-
+        """,
+        ArgumentError,
+        ("seed", "'seed'"),
+        "whole number",
     ),
 ]

@@ -571,4 +571,82 @@ MISTAKES = [
         ("EarlyStopping", "'val_loss'"),
         "validation=",
     ),
+    mistake(
+        "gradient of a value instead of a function",
+        """
+        w = vg.ones((3,))
+        loss = (w * w).sum()
+        vg.grad(loss)(w)  # <-
+        """,
+        ArgumentError,
+        ("grad", "Tensor"),
+        "vg.grad(f)(x)",
+    ),
+    mistake(
+        "vmap of a value instead of a function",
+        """
+        vg.vmap(vg.ones((3,)))  # <-
+        """,
+        ArgumentError,
+        ("vmap", "Tensor"),
+        "vg.vmap(f)(x)",
+    ),
+    mistake(
+        "primals without a tuple",
+        """
+        vg.jvp(vg.sin, vg.ones((2,)), vg.ones((2,)))  # <-
+        """,
+        ArgumentError,
+        ("jvp", "primals", "Tensor"),
+        "(x,)",
+    ),
+    mistake(
+        "option of a group misspelled",
+        """
+        model = nn.Linear(2, 1)
+        optim.Adam([{'params': model, 'learning_rate': 0.1}], lr=0.1)  # <-
+        """,
+        OptionError,
+        ("Adam", "learning_rate"),
+        "did you mean 'lr'",
+    ),
+    mistake(
+        "one beta",
+        """
+        optim.Adam(nn.Linear(2, 1), lr=0.1, betas=0.9)  # <-
+        """,
+        OptionError,
+        ("Adam", "betas", "0.9"),
+        "two numbers",
+    ),
+    mistake(
+        "fit without an optimiser",
+        """
+        loader = vg.data.DataLoader(np.zeros((4, 2), np.float32), np.zeros((4, 1), np.float32), batch_size=2)
+        vg.fit(nn.Linear(2, 1), 'adam', nn.mse_loss, loader, epochs=1)  # <-
+        """,
+        ArgumentError,
+        ("fit", "'adam'"),
+        "vg.optim.SGD(model, lr=0.1)",
+    ),
+    mistake(
+        "model and optimiser of another in fit",
+        """
+        loader = vg.data.DataLoader(np.zeros((4, 2), np.float32), np.zeros((4, 1), np.float32), batch_size=2)
+        other = nn.Linear(2, 1)
+        vg.fit(nn.Linear(2, 1), optim.SGD(other, lr=0.1), nn.mse_loss, loader, epochs=1)  # <-
+        """,
+        ShapeError,
+        ("update", "weight (1, 2)", "SGD"),
+        "make one for this model",
+    ),
+    mistake(
+        "labels and scores of other counts in a metric",
+        """
+        vg.metrics.accuracy(vg.zeros((4, 3)), vg.tensor([0, 1, 2]))  # <-
+        """,
+        ShapeError,
+        ("accuracy", "(4, 3)", "(3,)"),
+        "labels (B,)",
+    ),
 ]

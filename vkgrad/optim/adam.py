@@ -5,6 +5,7 @@ Arguments and defaults are PyTorch's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from vkgrad import functions as f
@@ -26,8 +27,8 @@ class _Moments(Optimizer):
     def __init__(
         self, params: Any, lr: float, betas: tuple[float, float], eps: float, weight_decay: float, maximize: bool
     ) -> None:
-        if not all(0 <= beta < 1 for beta in betas):
-            raise OptionError(f"{type(self).__name__}: betas must be at least 0 and below 1, got {betas}")
+        if not isinstance(betas, Iterable) or not all(0 <= beta < 1 for beta in betas):
+            raise OptionError(f"{type(self).__name__}: betas must be two numbers, at least 0 and below 1, got {betas}")
         self.betas = tuple(betas)
         self.eps = eps
         self.weight_decay = weight_decay
