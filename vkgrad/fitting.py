@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from vkgrad.checked import Checked, shown
+from vkgrad.checked import Checked
 from vkgrad.epochs import Bar, History, Record
 from vkgrad.errors import ArgumentError, DataError, NonFiniteError, OptionError, UnsupportedError
 from vkgrad.functional import value_and_grad
@@ -86,13 +86,8 @@ def fit(
         >>> len(history), round(model.weight.item()), round(model.bias.item())
         (40, 3, 1)
     """
-    if not isinstance(model, Module) or not isinstance(optimizer, Optimizer):
-        raise ArgumentError(
-            f"fit: takes a module and an optimiser of it, such as vg.optim.SGD(model, lr=0.1), not {shown(model)} and "
-            f"{shown(optimizer)}"
-        )
     _check(loader, validation, epochs, checkpoint, resume)
-    if not isinstance(optimizer, Optimizer) or not callable(loss):
+    if not isinstance(model, Module) or not isinstance(optimizer, Optimizer) or not callable(loss):
         raise ArgumentError(
             "fit: takes model, optimizer and loss, such as vg.optim.Adam(model) and vg.nn.cross_entropy; got a "
             f"{type(model).__name__}, a {type(optimizer).__name__} and a {type(loss).__name__}"

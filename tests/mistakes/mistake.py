@@ -111,7 +111,7 @@ def _raised(case: Mistake, folder: Path) -> list[str]:
     try:
         exec(compile(case.source, file, "exec"), program)
     except Exception as error:
-        found = _looked_at(case, error, file)
+        found = _looked_at(case, error, file, folder)
         traceback.clear_frames(error.__traceback__)
     else:
         return ["nothing was raised"]
@@ -122,8 +122,8 @@ def _raised(case: Mistake, folder: Path) -> list[str]:
     return found
 
 
-def _looked_at(case: Mistake, error: Exception, file: str) -> list[str]:
-    text = str(error)
+def _looked_at(case: Mistake, error: Exception, file: str, folder: Path) -> list[str]:
+    text = str(error).replace(str(folder), "folder")  # as short as the user's
     found = []
     if not isinstance(error, case.error):
         found.append(f"a {type(error).__name__}, not a {case.error.__name__}: {text}")

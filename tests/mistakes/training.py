@@ -620,16 +620,6 @@ MISTAKES = [
         "two numbers",
     ),
     mistake(
-        "fit without an optimiser",
-        """
-        loader = vg.data.DataLoader(np.zeros((4, 2), np.float32), np.zeros((4, 1), np.float32), batch_size=2)
-        vg.fit(nn.Linear(2, 1), 'adam', nn.mse_loss, loader, epochs=1)  # <-
-        """,
-        ArgumentError,
-        ("fit", "'adam'"),
-        "vg.optim.SGD(model, lr=0.1)",
-    ),
-    mistake(
         "model and optimiser of another in fit",
         """
         loader = vg.data.DataLoader(np.zeros((4, 2), np.float32), np.zeros((4, 1), np.float32), batch_size=2)
