@@ -116,6 +116,21 @@ def test_reading() -> None:
         bool(x == x)
 
 
+@pytest.mark.parametrize(
+    "scalar", [2, 2.0, True, np.float64(2), np.float32(2), np.int64(2), np.int16(2), np.array(2.0)]
+)
+def test_scalars_are_weak_on_either_side(scalar: object) -> None:
+    for dtype in (vg.float16, vg.float32):
+        x = vg.ones((2,), dtype)
+        for y in (x + scalar, scalar + x, x * scalar, scalar - x, vg.where(x > 0, x, scalar)):
+            assert isinstance(y, vg.Tensor) and y.dtype is dtype, (y, dtype)
+        with vg.counting() as counts:
+            vg.eval(scalar * x + scalar)
+        assert (counts.dispatches, counts.bytes_uploaded) == (1, 0)  # the scalar is a literal of the one kernel
+    assert (vg.arange(2) + np.float64(0.5)).dtype is vg.float32 and (np.int64(1) + vg.arange(2)).dtype is vg.int32
+    assert (vg.ones((2,)) + np.ones(1)).dtype is vg.float64  # what has an axis is not weak
+
+
 def test_only_reading_computes() -> None:
     vg.flush()
     with vg.counting() as counts:
