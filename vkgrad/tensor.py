@@ -96,6 +96,9 @@ class Tensor:
 
         def __getattr__(self, name: str) -> Any:
             """Called for what is not there: refused, with what was meant."""
+            own = getattr(Tensor, name, None)
+            if isinstance(own, property):  # which is there, and lacks something itself
+                return own.__get__(self)
             raise unknown("Tensor", name, lambda: dir(Tensor), {name: of_tensor(name) or _function(name)})
 
     # ---- what it is
