@@ -86,11 +86,14 @@ def test_what_is_finite_passes_and_nothing_stays_behind() -> None:
     assert not on_call and not history.on_gradients
 
 
-def test_integers_and_empty_outputs_are_left_alone() -> None:
+def test_what_has_no_value_and_what_is_no_float_is_left_alone() -> None:
     class Choice(vg.nn.Module):
         def forward(self, x: vg.Tensor) -> tuple[vg.Tensor, vg.Tensor, None]:
             return x.argmax(1), x[:0], None
 
+    model = net()
+    with vg.detect_anomaly():  # inside vmap there are no values
+        assert vg.vmap(model)(vg.ones((2, 4))).shape == (2, 1)
     with vg.detect_anomaly():
         found, nothing, _ = Choice()(vg.tensor([[1.0, 2.0]]))
     assert found.tolist() == [1] and nothing.shape == (0, 2)

@@ -8,11 +8,11 @@ any layer or optimiser.
 from __future__ import annotations
 
 from contextlib import ContextDecorator
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkgrad import functions as f
 from vkgrad import history, tree
-from vkgrad.errors import NonFiniteError
+from vkgrad.errors import NonFiniteError, NoValueError
 from vkgrad.nn.module import on_call
 from vkgrad.tensor import Tensor
 
@@ -43,39 +43,49 @@ class detect_anomaly(ContextDecorator):
         history.on_gradients.remove(_look_at_gradients)
 
 
+class Strange(NamedTuple):
+    """A tensor that is not finite: its place in a nesting, and how many of its elements are not, NaN or infinite."""
+
+    place: str
+    x: Tensor
+    number: int
+    kind: str
+
+    def of(self, what: str) -> str:
+        are = "is" if self.number == 1 else "are"
+        return f"{self.number} of {self.x.size} elements of {what} {self.x.shape} {are} {self.kind}"
+
+
 def _look_at_output(module: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    found = _strange(output)
-    if not found:
+    found = _first_strange(output)
+    if found is None:
         return
-    what = " ".join(filter(None, ("of the output", found[0][0])))
-    if source := _strange(inputs):
-        reason = f"its input has {source[0][1].split()[-1]} already, look at the data"
-    elif own := _strange(dict(module.named_parameters())):
-        reason = f"its {own[0][0]} has {own[0][1].split()[-1]} already, so lower the learning rate or clip gradients"
+    if (source := _first_strange(inputs)) is not None:
+        reason = f"its input has {source.kind} already, look at the data"
+    elif (own := _first_strange(dict(module.named_parameters()))) is not None:
+        reason = f"its {own.place} has {own.kind} already, so lower the learning rate or clip gradients"
     else:
         reason = "its input is finite, so look for a logarithm, a division or an overflow in it"
-    raise NonFiniteError(f"{type(module).__name__}: {found[0][1].format(what)}; {reason}")
+    what = f"the output {found.place}" if found.place else "the output"
+    raise NonFiniteError(f"{type(module).__name__}: {found.of(what)}; {reason}")
 
 
 def _look_at_gradients(name: str, gradients: Any) -> None:
-    if found := _strange(gradients):
-        place, text = found[0]
-        what = f"of the gradient of {place or 'the argument'}"
-        raise NonFiniteError(
-            f"{name}: {text.format(what)}; the value is finite, so look for a root or a logarithm at 0"
-        )
+    if (found := _first_strange(gradients)) is not None:
+        what = f"the gradient of {found.place or 'the argument'}"
+        raise NonFiniteError(f"{name}: {found.of(what)}; the value is finite, so look for a root or a logarithm at 0")
 
 
-def _strange(value: Any) -> list[tuple[str, str]]:
-    """The place of each tensor in a nesting that is not finite, and what there is of that in it."""
-    found = []
+def _first_strange(value: Any) -> Strange | None:
     for leaf in tree.leaves(value):
         x = leaf.value
         if not isinstance(x, Tensor) or x.dtype.kind != "f" or not x.size:
             continue
-        count = int(f.sum(f.logical_not(f.isfinite(x.detach()))))
+        try:
+            count = int(f.sum(f.logical_not(f.isfinite(x.detach()))))
+        except NoValueError:  # inside `vmap` there is none to look at
+            return None
         if count:
             kind = "nan" if bool(f.any(f.isnan(x.detach()))) else "inf"
-            place = leaf.path.replace("['", "").replace("']", "")
-            found.append((place, f"{count} of {x.size} elements {{}} {x.shape} {'is' if count == 1 else 'are'} {kind}"))
-    return found
+            return Strange(leaf.path.replace("['", "").replace("']", ""), x, count, kind)
+    return None
