@@ -1,4 +1,5 @@
-"""Networks written once for both frameworks: what is handed in is `torch.nn` or `vkgrad.nn`, and the text is the same.
+"""Networks and trainings written once for both frameworks: what is handed in is PyTorch's or vkgrad's, and the text is
+the same.
 
 Names are those of torchvision's ResNet and of the usual small GPT. This module imports neither framework.
 """
@@ -128,3 +129,52 @@ def networks(nn: Any) -> SimpleNamespace:
             return self.lm_head(parts.ln_f(x))
 
     return SimpleNamespace(lenet=lenet, LeNet5=LeNet5, ResNet18=ResNet18, Block=Block, GPT=GPT)
+
+
+TRAININGS = ("convolutions", "transformer", "recurrent")
+TRAINING_STEPS = 20
+
+
+def training(name: str, nn: Any, optim: Any) -> tuple[Any, Any, Any]:
+    """A model, a function that takes a training step on (x, y) and returns the loss, and the schedule of its rate.
+
+    `eps` is large: a quotient of two numbers near 0 would show how single precision rounds, and no mistake.
+    """
+    if name == "convolutions":
+        model = nn.Sequential(
+            nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(4, 4, 3), nn.GroupNorm(2, 4), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3),
+        )  # fmt: skip
+        criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+        optimiser = optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3)
+        schedule = optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=TRAINING_STEPS)
+    elif name == "transformer":
+        model = nn.Sequential(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), nn.Linear(8, 2))
+        criterion = nn.MSELoss()
+        optimiser = optim.AdamW(model.parameters(), lr=0.01, eps=1e-3)
+        schedule = optim.lr_scheduler.OneCycleLR(optimiser, max_lr=0.01, total_steps=TRAINING_STEPS)
+    else:
+
+        class Reader(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.table = nn.Embedding(7, 4)
+                self.lstm = nn.LSTM(4, 5, batch_first=True)
+                self.last = nn.utils.parametrizations.weight_norm(nn.Linear(5, 7))
+
+            def forward(self, tokens: Any) -> Any:
+                return nn.functional.log_softmax(self.last(self.lstm(self.table(tokens))[0]), dim=-1).permute(0, 2, 1)
+
+        model, criterion = Reader(), nn.NLLLoss()
+        optimiser = optim.RMSprop(model.parameters(), lr=0.01, eps=1e-3, momentum=0.5)
+        schedule = optim.lr_scheduler.ExponentialLR(optimiser, 0.9)
+
+    def step(x: Any, y: Any) -> Any:
+        optimiser.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimiser.step()
+        return loss
+
+    return model, step, schedule

@@ -671,3 +671,13 @@ def flat(values: Any) -> list[Any]:
     if isinstance(values, tuple | list):
         return [x for value in values for x in flat(value)]
     return [] if values is None else [values]
+
+
+def batch(name: str, step: int) -> tuple[Array, Array]:
+    """What step number `step` of one of `both.TRAININGS` sees."""
+    if name == "convolutions":
+        return chirp((5, 2, 8, 8), 1.0, 0.3 + step), (np.arange(5) * (step + 1) % 3).astype(np.int32)
+    if name == "transformer":
+        return chirp((3, 4, 8), 1.0, 0.3 + step), chirp((3, 4, 2), 1.0, 0.5 + step)
+    tokens = (np.arange(21) ** 2 + step).reshape(3, 7) % 7
+    return tokens[:, :-1].astype(np.int32), tokens[:, 1:].astype(np.int32)

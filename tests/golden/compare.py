@@ -16,6 +16,7 @@ RELATIVE = {
     "network": 1e-5,  # a layer after the other, without gradients
     "sequence": 1e-5,  # several layers of them, one feeding the next
     "optimiser": 3e-6,  # twenty steps, each feeding the next
+    "training": 1e-5,  # twenty steps of a network
     "gradient": 1e-4,  # of a whole network: rounding in a ReLU or a maximum may move one element's whole gradient
 }
 

@@ -6,7 +6,8 @@ Run it in an environment of its own, where PyTorch is; the tests need only the f
     golden/bin/python -m tests.golden.make_golden
 
 `lenet_step.npz` is one SGD step of LeNet-5: the loss before and after, each parameter's gradient (a lattice of it
-where it is large) and the gradient's norm, and two weighted sums of each updated parameter. The others hold what
+where it is large) and the gradient's norm, and two weighted sums of each updated parameter. `trainings.npz` has the
+losses of the trainings in `both.py` and the state dicts that they end with. The others hold what
 `cases.py` lists: parameters after some steps of each optimiser, learning rates of each schedule, values and gradients
 of each loss and of each layer. `functions.npz` holds what `functions.py` lists: for each function its value, its
 gradient and its second derivative, one after the other. `state.safetensors` is the state dict of one of each layer, as
@@ -30,7 +31,7 @@ from torch import nn
 
 from tests.golden import cases
 from tests.golden import functions as listed
-from tests.golden.both import networks
+from tests.golden.both import TRAINING_STEPS, TRAININGS, networks, training
 from tests.golden.patterns import Array, chirp, lenet_batch, lenet_weights, sampled, waves
 
 LEARNING_RATE = 0.1
@@ -124,6 +125,24 @@ def optimisers() -> dict[str, Array]:
             optimiser.step()
         results[name] = np.stack([parameter.detach().numpy() for parameter in both])
     return results
+
+
+def trainings() -> dict[str, Array]:
+    results = {}
+    for name in TRAININGS:
+        model, step, schedule = training(name, nn, torch.optim)
+        model.double()
+        with torch.no_grad():
+            for number, parameter in enumerate(model.parameters()):
+                parameter.copy_(double(chirp(tuple(parameter.shape), 0.5, 0.5 + number)))
+        values = []
+        for number in range(TRAINING_STEPS):
+            values.append(step(*map(double, cases.batch(name, number))).item())
+            if number < TRAINING_STEPS - 1:
+                schedule.step()
+        results[f"{name}/losses"] = np.array(values)
+        results |= {f"{name}/{key}": tensor.numpy() for key, tensor in model.state_dict().items()}
+    return {key: value.astype(np.float32) for key, value in results.items()}
 
 
 def losses() -> dict[str, Array]:
@@ -324,7 +343,7 @@ def main() -> None:
         return read_state(sys.argv[1])
     write_state(Path(__file__).with_name("state.safetensors"))
     Path(__file__).with_name("names.json").write_text(json.dumps(names(), indent=1) + "\n")
-    for make in (lenet_step, optimisers, losses, layers, sequences, functions):
+    for make in (lenet_step, trainings, optimisers, losses, layers, sequences, functions):
         path = Path(__file__).with_name(f"{make.__name__}.npz")
         np.savez_compressed(path, **make())
         print(f"{path.name}: {path.stat().st_size} bytes")

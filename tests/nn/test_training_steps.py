@@ -6,8 +6,10 @@ The references share no code with the package, and the inputs come from formulas
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import vkgrad as vg
+from tests.golden import both, cases
 from tests.golden.compare import assert_close, golden
 from tests.golden.patterns import Array, chirp, lenet_batch, lenet_weights, sampled, slopes, waves
 from tests.networks import lenet
@@ -91,6 +93,28 @@ def test_a_recorded_lenet_step_is_the_same() -> None:
     losses = [float(step(*lenet_batch())) for _ in range(2)]
     assert_close(losses[0], frozen["loss"], "loss", "loss")
     assert_close(losses[1], frozen["loss_after"], "gradient", "loss after the step")
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", both.TRAININGS)
+def test_twenty_steps_of_a_whole_training_are_those_of_pytorch(name: str, compiled: bool) -> None:
+    """Layers, loss, gradients, clipping, optimiser and schedule, in a text that PyTorch has run too."""
+    frozen = golden("trainings")
+    model, step, schedule = both.training(name, nn, vg.optim)
+    for number, parameter in enumerate(model.parameters()):
+        parameter.assign(chirp(parameter.shape, 0.5, 0.5 + number))
+    step = vg.jit(step) if compiled else step
+    losses = []
+    for number in range(both.TRAINING_STEPS):
+        losses.append(float(step(*map(vg.tensor, cases.batch(name, number)))))
+        if number < both.TRAINING_STEPS - 1:
+            schedule.step()
+    assert_close(losses, frozen[f"{name}/losses"], "training", name)
+    state = model.state_dict()
+    keys = {key.removeprefix(f"{name}/") for key in frozen if key.startswith(f"{name}/")}
+    assert {*state, "losses"} == keys
+    for key, value in state.items():
+        assert_close(value, frozen[f"{name}/{key}"], "training", f"{name} {key}")
 
 
 # ---- a small regression, long enough for errors to add up
