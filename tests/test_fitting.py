@@ -195,6 +195,12 @@ def test_what_is_no_batch_is_refused(wrong: dict[str, Any], words: str) -> None:
         vg.fit(**{**parts(epochs=1), **wrong})
 
 
+@pytest.mark.parametrize(("theirs", "ours"), [("validation_data", "validation"), ("callbacks", "listeners")])
+def test_keywords_of_other_libraries_are_answered(theirs: str, ours: str) -> None:
+    with pytest.raises(TypeError, match=f"fit: there is no argument '{theirs}'; did you mean '{ours}'"):
+        vg.fit(**parts(epochs=1), **{theirs: None})
+
+
 def test_batches_of_other_parts_are_refused() -> None:
     for batches, words in (([(X, Y, Y)], "got 3 parts"), ([{"x": X}], "got a dict")):
         with pytest.raises(DataError, match=words):

@@ -98,3 +98,15 @@ def test_one_element_formats_as_a_number() -> None:
     assert f"{loss}" == repr(loss)
     with pytest.raises(ShapeError, match="2 elements"):
         f"{vg.ones((2,)):.3f}"
+
+
+def test_schedules_and_stopping_say_where_they_are() -> None:
+    optimizer = vg.optim.Adam(vg.nn.Linear(2, 2), lr=0.5)
+    schedule = vg.optim.StepLR(optimizer, 1, gamma=0.5)
+    schedule.step()
+    assert repr(schedule) == "StepLR: lr 0.25 after 1 steps"
+    stopping = vg.EarlyStopping("loss", patience=3)
+    assert repr(stopping) == "EarlyStopping('loss', patience=3): best nothing yet"
+    for loss in (2.0, 3.0):
+        stopping({"loss": loss}, vg.nn.Linear(1, 1))
+    assert repr(stopping) == "EarlyStopping('loss', patience=3): best 2, 1 epochs ago"

@@ -27,7 +27,7 @@ from vkgrad.nn.module import Module
 from vkgrad.optim.optimizer import Optimizer
 from vkgrad.optim.schedules import Schedule
 from vkgrad.resuming import load_checkpoint, save_checkpoint
-from vkgrad.spelling import meant
+from vkgrad.spelling import meant, spelled
 from vkgrad.tensor import Tensor
 from vkgrad.tree import leaves
 
@@ -35,6 +35,7 @@ Metric = Callable[[Any, Any], Tensor]
 Listener = Callable[[Record, Module], object]  # called after each epoch; what it returns says whether to stop
 
 
+@spelled
 def fit(
     model: Module,
     optimizer: Optimizer,
@@ -266,6 +267,10 @@ class EarlyStopping(Checked):
         self.best: float | None = None
         self.waited = 0
         self._state: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        best = "nothing yet" if self.best is None else f"{self.best:.4g}, {self.waited} epochs ago"
+        return f"EarlyStopping({self.monitor!r}, patience={self.patience}): best {best}"
 
     def __call__(self, record: Record, model: Module) -> bool:
         if self.monitor not in record:

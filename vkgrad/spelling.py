@@ -21,6 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 KEYWORDS = {
     "dim": "axis", "dims": "axis", "axes": "axis", "keepdim": "keepdims", "keep_dims": "keepdims", "input": "x",
     "num_workers": "workers", "learning_rate": "lr", "decay": "weight_decay", "filters": "out_channels",
+    "validation_data": "validation", "val_loader": "validation", "callbacks": "listeners", "verbose": "progress",
     "strides": "stride", "axis": "dim", "units": "out_features", "ddof": "correction", "unbiased": "correction",
 }  # fmt: skip
 

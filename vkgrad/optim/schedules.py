@@ -64,6 +64,10 @@ class Schedule(Checked):
         """The rates of now, one for each group."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
+    def __repr__(self) -> str:
+        rates = ", ".join(f"{rate:.4g}" for rate in self.get_last_lr())
+        return f"{type(self).__name__}: lr {rates} after {self.last_epoch:g} steps"
+
     def state_dict(self) -> dict[str, Any]:
         """The numbers that must be saved to go on later; arguments are given again."""
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
