@@ -24,7 +24,6 @@ ABSENT = {
     "nn.functional": "fractional_max_pool2d fractional_max_pool3d linear_cross_entropy multi_head_attention_forward",
     "nn.utils.parametrizations": "orthogonal",
     "optim": "SparseAdam",
-    "optim.swa_utils": "get_ema_multi_avg_fn get_swa_multi_avg_fn",
 }
 # In-place spellings, what serves PyTorch itself, what is deprecated there, and what needs its devices or files.
 NEVER = {
@@ -76,7 +75,6 @@ DIFFERENT = {
     "unsorted_indices": ("PackedSequence", "what is packed stays padded"),
     "unsafe": ("ParametrizationList", "of register_parametrization only"),
     "defaults": ("Optimizer", "options are attributes"),
-    "multi_avg_fn": ("AveragedModel", "all parameters are averaged in one step anyway"),
     "value": ("pad", "0 where PyTorch writes None for it"),
 }  # fmt: skip
 

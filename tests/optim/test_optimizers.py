@@ -324,6 +324,25 @@ def test_a_running_average_of_weights() -> None:
     assert model.bias.tolist() == [0.0, 0.0]
 
 
+def test_averages_of_all_weights_together() -> None:
+    model = vg.nn.Linear(2, 2)
+    utils = vg.optim.swa_utils
+    one, many = (
+        utils.AveragedModel(model, utils.get_ema_avg_fn(0.9)),
+        utils.AveragedModel(model, multi_avg_fn=utils.get_ema_multi_avg_fn(0.9)),
+    )
+    largest = utils.AveragedModel(
+        model, multi_avg_fn=lambda a, b, n: [vg.maximum(x, y) for x, y in zip(a, b, strict=True)]
+    )
+    for value in (1.0, 3.0, 2.0):
+        model.bias.assign(np.full(2, value, np.float32))
+        for averaged in (one, many, largest):
+            averaged.update_parameters(model)
+    assert np.array_equal(one.module.bias, many.module.bias) and largest.module.bias.tolist() == [3.0, 3.0]
+    with pytest.raises(OptionError, match="not both"):
+        utils.AveragedModel(model, utils.get_swa_avg_fn(), utils.get_swa_multi_avg_fn())
+
+
 def test_accumulated_gradients_are_those_of_the_whole_batch() -> None:
     x = cases.chirp((8, 3), 1.0, 0.2)
     gradients = []

@@ -22,6 +22,7 @@ from vkgrad.optim.schedules import Schedule
 from vkgrad.tensor import Tensor, asarray, tensor
 
 Average = Callable[[Tensor, Tensor, Tensor], Tensor]
+AverageOfAll = Callable[[list[Tensor], list[Tensor], Tensor], list[Tensor]]
 
 
 def get_swa_avg_fn() -> Average:
@@ -37,6 +38,20 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     return lambda averaged, current, count: decay * averaged + (1.0 - decay) * current
 
 
+def get_swa_multi_avg_fn() -> AverageOfAll:
+    """`get_swa_avg_fn` for all weights together."""
+    return _of_all(get_swa_avg_fn())
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> AverageOfAll:
+    """`get_ema_avg_fn` for all weights together."""
+    return _of_all(get_ema_avg_fn(decay))
+
+
+def _of_all(average: Average) -> AverageOfAll:
+    return lambda averaged, current, count: [average(a, b, count) for a, b in zip(averaged, current, strict=True)]
+
+
 class AveragedModel(Module):
     """A copy of a model whose weights are averages; `update_parameters(model)` after each step or epoch.
 
@@ -44,6 +59,7 @@ class AveragedModel(Module):
 
     Args:
         avg_fn: the new average from the old one, the weights and the number of updates so far; their mean if None.
+        multi_avg_fn: the same from lists of all of them, which returns a list; instead of `avg_fn`.
         use_buffers: average buffers (such as running means) too; they are copied otherwise.
 
     Example:
@@ -55,10 +71,18 @@ class AveragedModel(Module):
         True
     """
 
-    def __init__(self, model: Module, avg_fn: Average | None = None, use_buffers: bool = False) -> None:
+    def __init__(
+        self,
+        model: Module,
+        avg_fn: Average | None = None,
+        multi_avg_fn: AverageOfAll | None = None,
+        use_buffers: bool = False,
+    ) -> None:
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise OptionError("AveragedModel: give avg_fn or multi_avg_fn, not both")
         self.n_averaged = tensor(np.zeros((), np.int32))
         self.module = deepcopy(model)
-        self.avg_fn = get_swa_avg_fn() if avg_fn is None else avg_fn
+        self.average = multi_avg_fn or _of_all(avg_fn or get_swa_avg_fn())
         self.use_buffers = use_buffers
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
@@ -70,11 +94,10 @@ class AveragedModel(Module):
         own = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
         with no_grad():
             is_first = self.n_averaged == 0
-            for name, value in current.items():
-                if value.dtype.kind == "f":
-                    now = value.detach()
-                    averaged = own[name].detach()
-                    own[name].assign(f.where(is_first, now, self.avg_fn(averaged, now, self.n_averaged)))
+            now = {name: value.detach() for name, value in current.items() if value.dtype.kind == "f"}
+            averages = self.average([own[name].detach() for name in now], list(now.values()), self.n_averaged)
+            for (name, value), average in zip(now.items(), averages, strict=True):
+                own[name].assign(f.where(is_first, value, average))
             for name, value in model.named_buffers():
                 if not (self.use_buffers and value.dtype.kind == "f"):
                     own[name].assign(value)
