@@ -228,3 +228,22 @@ def test_histogram() -> None:
     assert vg.histogram(vg.tensor([1.0, 2.0, 3.0, 9.0]), 2, (1, 3))[0].tolist() == [1, 2]
     weighted = vg.histogram(x, 5, (-2, 2), weights=draw(300, seed=1))[0]
     close(weighted, np.histogram(x, 5, (-2, 2), weights=draw(300, seed=1))[0].astype("f4"), 50)
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "nearest", "midpoint"])
+def test_quantiles_by_a_tensor(method: str) -> None:
+    """It is not read, and has a derivative: the distance of the neighbours, times how many there are."""
+    x, q = (
+        np.array([[3.0, 1.0, 4.0, 1.5, 9.0], [2.0, 6.0, 5.0, 3.5, 8.0]], np.float32),
+        np.array([[0.1, 0.9], [0.6, 0.35]]),
+    )
+    found = vg.quantile(x, vg.tensor(q.astype(np.float32)), axis=1, method=method)
+    np.testing.assert_allclose(found.numpy(), np.quantile(x, q, axis=1, method=method), rtol=1e-6)
+    recorded = vg.jit(lambda part: vg.quantile(x, part, axis=1, method=method))
+    np.testing.assert_array_equal(recorded(vg.tensor(q.astype(np.float32))).numpy(), found.numpy())
+    for f in (vg.quantile, vg.nanquantile):
+        if method == "linear":
+            slope = vg.grad(lambda part, f=f: f(vg.tensor(x[0]), part))(vg.tensor(0.3)).item()
+            assert slope == pytest.approx(4 * (3.0 - 1.5), rel=1e-5)
+    assert np.isnan(vg.quantile(x[0], vg.tensor(1.5), method=method).item())
+    assert vg.percentile(x[0], vg.tensor(50.0), method=method).item() == 3

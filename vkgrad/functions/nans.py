@@ -117,15 +117,15 @@ def nanquantile(x: Operand, q: Any, axis: int | None = None, keepdims: bool = Fa
 
     Raises: `OptionError` for q outside 0 to 1.
     """
-    parts = np.asarray(q, np.float64)
-    if parts.size and not (parts.min() >= 0 and parts.max() <= 1):
+    parts: Any = q if isinstance(q, Tensor) else np.asarray(q, np.float64)
+    if not isinstance(q, Tensor) and parts.size and not (parts.min() >= 0 and parts.max() <= 1):
         raise OptionError(f"nanquantile: q must lie between 0 and 1, got {q}")
     values = as_floats(x)
     flat = values.reshape(-1) if axis is None else values
     place = b.normalise_axes("nanquantile", axis or 0, flat.ndim)[0]
     last = flat.moveaxis(place, -1)
     ordered, count = sort(last), _present(last, -1, True)  # NaN comes last
-    at = maximum(count - 1, 0).astype(last.dtype) * lift(parts.reshape(-1).astype(last.dtype.numpy))
+    at = maximum(count - 1, 0).astype(last.dtype) * lift(parts).astype(last.dtype).reshape(-1)
     below = take_along_axis(ordered, floor(at).astype(int32))
     above = take_along_axis(ordered, ceil(at).astype(int32))
     same = below == above  # infinities among them, which have no difference
@@ -143,4 +143,4 @@ def nanmedian(x: Operand, axis: int | None = None, keepdims: bool = False) -> Te
 
 def nanpercentile(x: Operand, q: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """`nanquantile` in hundredths."""
-    return nanquantile(x, np.asarray(q, np.float64) / 100, axis, keepdims)
+    return nanquantile(x, (q if isinstance(q, Tensor) else np.asarray(q, np.float64)) / 100, axis, keepdims)

@@ -14,7 +14,7 @@ import numpy as np
 
 from vkgrad.errors import DTypeError, OptionError, ShapeError
 from vkgrad.functions.creation import counter
-from vkgrad.functions.elementwise import floating, isinf, isnan, logical_and, where
+from vkgrad.functions.elementwise import ceil, floating, floor, isinf, isnan, logical_and, round, where
 from vkgrad.functions.lookup import take, take_along_axis
 from vkgrad.functions.reductions import any as any_of
 from vkgrad.ir import build as b
@@ -117,31 +117,24 @@ def kthvalue(x: Operand, k: int, axis: int = -1, keepdims: bool = False) -> Chos
 def quantile(x: Operand, q: Any, axis: int | None = None, keepdims: bool = False, method: str = "linear") -> Tensor:
     """The value below which a part q of the elements lies; NaN if one of them is. The axes of q come first.
 
-    `method` is what happens between two elements: "linear", "lower", "higher", "nearest" or "midpoint".
+    `method` is what happens between two elements: "linear", "lower", "higher", "nearest" or "midpoint". A q that is a
+    tensor is not read: it has a derivative, and gives NaN where it is not between 0 and 1.
 
     Raises: `OptionError` for q outside 0 to 1 or another method.
     """
     values = floating(x)
     flat = values.reshape(-1) if axis is None else values
     last, place = _last("quantile", flat, axis or 0)
-    parts = np.asarray(q, np.float64)
-    if parts.size and not (parts.min() >= 0 and parts.max() <= 1):
+    parts: Any = q.astype(last.dtype) if isinstance(q, Tensor) else np.asarray(q, np.float64)
+    if not isinstance(q, Tensor) and parts.size and not (parts.min() >= 0 and parts.max() <= 1):
         raise OptionError(f"quantile: q must lie between 0 and 1, got {q}")
     if last.shape[-1] == 0:
         raise ShapeError("quantile: there are no elements")
-    at = parts * (last.shape[-1] - 1)
-    low, high = np.floor(at), np.ceil(at)
-    weights = {
-        "linear": at - low, "lower": 0 * at, "higher": 0 * at + 1, "nearest": (np.round(at) != low) * 1.0,
-        "midpoint": 0 * at + 0.5,
-    }  # fmt: skip
-    if method not in weights:
-        raise OptionError(f"quantile: method must be one of {', '.join(weights)}, got {method!r}")
-    low, high = np.where(weights[method] == 1, high, low), np.where(weights[method] == 0, low, high)
+    low, high, share = _edges(parts, last.shape[-1], method)
     ordered = sort(last)
     shape = (*parts.shape, *(1 for _ in last.shape[:-1]))
-    weight = tensor(weights[method].reshape(shape), values.dtype)
-    below, above = (take(ordered, edge.astype(np.int32), -1) for edge in (low, high))
+    weight = lift(share).astype(last.dtype).reshape(*shape)
+    below, above = (take(ordered, lift(edge).astype(int32), -1) for edge in (low, high))
     if parts.ndim:
         below, above = (y.moveaxis(tuple(range(-parts.ndim, 0)), tuple(range(parts.ndim))) for y in (below, above))
     apart = where(logical_and(isinf(below), above == below), 0, above - below)
@@ -151,6 +144,24 @@ def quantile(x: Operand, q: Any, axis: int | None = None, keepdims: bool = False
         return found
     whole = [1] * values.ndim if axis is None else [1 if a == place else e for a, e in enumerate(values.shape)]
     return found.reshape(*parts.shape, *whole)
+
+
+def _edges(parts: Any, count: int, method: str) -> tuple[Any, Any, Any]:
+    """The places below and above each part, and how much of what is above counts: tensors of one, else arrays."""
+    # A user's numbers are worked out here, in double precision.
+    floor_of, ceil_of, round_of, choose = (
+        (floor, ceil, round, where) if isinstance(parts, Tensor) else (np.floor, np.ceil, np.round, np.where)
+    )
+    at = parts * float(count - 1)
+    low, high = floor_of(at), ceil_of(at)
+    weights = {
+        "linear": at - low, "lower": 0 * at, "higher": 0 * at + 1, "nearest": (round_of(at) != low) * 1.0,
+        "midpoint": 0 * at + 0.5,
+    }  # fmt: skip
+    if method not in weights:
+        raise OptionError(f"quantile: method must be one of {', '.join(weights)}, got {method!r}")
+    share = weights[method]
+    return choose(share == 1, high, low), choose(share == 0, low, high), share
 
 
 def median(x: Operand, axis: int | None = None, keepdims: bool = False) -> Tensor:

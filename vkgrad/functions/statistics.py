@@ -53,7 +53,7 @@ def ptp(x: Operand, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 def percentile(x: Operand, q: Any, axis: int | None = None, keepdims: bool = False, method: str = "linear") -> Tensor:
     """`quantile` in hundredths."""
-    return quantile(x, np.asarray(q, np.float64) / 100, axis, keepdims, method)
+    return quantile(x, (q if isinstance(q, Tensor) else np.asarray(q, np.float64)) / 100, axis, keepdims, method)
 
 
 def cov(
