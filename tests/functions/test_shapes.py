@@ -161,3 +161,27 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
 def test_mistakes_are_named(message: str, mistake: Callable[[], Any]) -> None:
     with pytest.raises(ShapeError, match=message):
         mistake()
+
+
+@pytest.mark.parametrize("widths", [((1, 2), (0, 3)), ((-1, 2), (1, -2)), ((0, 0), (0, 0))])
+@pytest.mark.parametrize("interior", [0, 1, (2, 0)])
+def test_padding_between_neighbours_and_by_a_tensor(widths: Any, interior: Any) -> None:
+    x = np.arange(1.0, 13.0, dtype=np.float32).reshape(3, 4)
+    between = (interior, interior) if isinstance(interior, int) else interior
+    spread = np.full([e + (e - 1) * p for e, p in zip(x.shape, between, strict=True)], 7.0, np.float32)
+    spread[:: between[0] + 1, :: between[1] + 1] = x
+    wide = np.pad(spread, [(max(a, 0), max(c, 0)) for a, c in widths], constant_values=7.0)
+    cut = tuple(slice(max(-a, 0), extent - max(-c, 0)) for (a, c), extent in zip(widths, wide.shape, strict=True))
+    expected = wide[cut]
+    np.testing.assert_array_equal(vg.pad(x, widths, 7.0, interior=interior).numpy(), expected)
+    np.testing.assert_array_equal(vg.pad(x, widths, vg.tensor(7.0), interior=interior).numpy(), expected)
+    slope = vg.grad(lambda t: vg.pad(x, widths, t, interior=interior).sum())(vg.tensor(7.0)).item()
+    assert slope == (vg.pad(x, widths, 0.0, interior=interior).numpy() == 0).sum()
+
+
+def test_ends_of_a_range_may_be_tensors() -> None:
+    slopes = [vg.grad(lambda t: (vg.linspace(0.0, t, 4) ** 2).sum())(vg.tensor(1.5)).item()]
+    slopes += [vg.grad(lambda t: (vg.linspace(t, 0.0, 4) ** 2).sum())(vg.tensor(1.5)).item()]
+    assert slopes == pytest.approx([2 * 1.5 * (1 + 4 + 9) / 9] * 2, rel=1e-5)
+    geometric = vg.grad(lambda t: (vg.geomspace(1.0, t, 3) ** 2).sum())(vg.tensor(1.5)).item()
+    assert geometric == pytest.approx(1 + 2 * 1.5, rel=1e-5), "1 + t + t**2"

@@ -129,7 +129,7 @@ def linspace(start: float, stop: float, num: int, dtype: Any = None, endpoint: b
     numbers = counter(num, promote(kind, float32))
     spaced = numbers * ((stop - start) / max(steps, 1)) + start
     if endpoint and num > 1:
-        spaced = where(counter(num) == steps, float(stop), spaced)
+        spaced = where(counter(num) == steps, stop if isinstance(stop, Tensor) else float(stop), spaced)
     return spaced.astype(kind)
 
 

@@ -30,6 +30,7 @@ from vkgrad.functions.elementwise import (
     isinf,
     isnan,
     less,
+    log,
     logaddexp,
     logical_and,
     logical_not,
@@ -38,6 +39,7 @@ from vkgrad.functions.elementwise import (
     multiply,
     pow,
     remainder,
+    sign,
     sin,
     trunc,
     where,
@@ -224,11 +226,15 @@ def logspace(
 
 def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = float32) -> Tensor:
     """`num` numbers from `start` to `stop`, each the same factor times the one before; exactly at both ends."""
-    if start == 0 or stop == 0 or (start < 0) != (stop < 0):
-        raise OptionError(f"geomspace: start and stop must have one sign and not be 0, got {start} and {stop}")
-    sign = math.copysign(1.0, start)
-    steps = linspace(math.log(sign * start), math.log(sign * stop), num, endpoint=endpoint)
-    found = exp(steps) * sign
+    if isinstance(start, Tensor) or isinstance(stop, Tensor):  # which are not read
+        ends: Any = [log(abs(as_floats(end))) for end in (start, stop)]
+        side: Any = sign(as_floats(start))
+    else:
+        if start == 0 or stop == 0 or (start < 0) != (stop < 0):
+            raise OptionError(f"geomspace: start and stop must have one sign and not be 0, got {start} and {stop}")
+        side = math.copysign(1.0, start)
+        ends = [math.log(side * end) for end in (start, stop)]
+    found = exp(linspace(*ends, num, endpoint=endpoint)) * side
     place_ = arange(num)
     found = where(place_ == 0, start, found)
     return (where(place_ == num - 1, stop, found) if endpoint and num > 1 else found).astype(dtype)

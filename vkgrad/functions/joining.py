@@ -14,10 +14,11 @@ import numpy as np
 
 from vkgrad.errors import OptionError, ShapeError
 from vkgrad.functions.creation import counter
+from vkgrad.functions.elementwise import where
 from vkgrad.functions.lookup import take
 from vkgrad.functions.shapes import along_axis, broadcast_arrays, expand_dims, flatten, reshape, squeeze
 from vkgrad.ir import build as b
-from vkgrad.ir.dtypes import int32, promote
+from vkgrad.ir.dtypes import bool_, int32, promote
 from vkgrad.ir.node import Node
 from vkgrad.ops import views
 from vkgrad.ops.joining import join
@@ -32,18 +33,26 @@ __all__ = [
 Axes = int | Sequence[int]
 
 
-def pad(x: Operand, pad_width: int | Sequence[Any], constant_values: Scalar = 0) -> Tensor:
+def pad(
+    x: Operand, pad_width: int | Sequence[Any], constant_values: Operand = 0, *, interior: int | Sequence[int] = 0
+) -> Tensor:
     """Surround each axis with `constant_values`; a negative width cuts instead.
 
-    `pad_width` is one number for all, one pair (before, after) for all axes, or a pair per axis.
+    `pad_width` is one number for all, one pair (before, after) for all axes, or a pair per axis. `interior` is how many
+    places are put between neighbours, one number for all axes or one for each.
     """
     x = lift(x)
+    between = [interior] * x.ndim if isinstance(interior, int) else [*interior]
+    if len(between) != x.ndim or any(places < 0 for places in between):
+        raise ShapeError(f"pad: interior must be one number, not below 0, for each of {x.ndim} axes; got {interior}")
+    shape = tuple(e + max(e - 1, 0) * places for e, places in zip(x.shape, between, strict=True))
     low, high = zip(*_pad_widths(pad_width, x.ndim), strict=True) if x.ndim else ((), ())
-    if any(
-        min(before, 0) + min(after, 0) + extent < 0 for before, after, extent in zip(low, high, x.shape, strict=True)
-    ):
+    if any(min(before, 0) + min(after, 0) + extent < 0 for before, after, extent in zip(low, high, shape, strict=True)):
         raise ShapeError(f"pad: widths {pad_width} cut more than there is of shape {x.shape}")
-    return derived(padded(x.node, low, high, constant_values), x)
+    if not isinstance(constant_values, int | float):  # of a tensor, which is not read
+        inside = Tensor(padded(b.constant(True, bool_, x.shape), low, high, 0, between))
+        return where(inside, derived(padded(x.node, low, high, 0, between), x), lift(constant_values).astype(x.dtype))
+    return derived(padded(x.node, low, high, constant_values, between), x)
 
 
 def _pad_widths(pad_width: int | Sequence[Any], ndim: int) -> list[tuple[int, int]]:
