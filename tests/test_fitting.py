@@ -221,6 +221,7 @@ def test_a_history_prints_as_a_table() -> None:
         "    1  0.5123          ",
         "    2      12         1",
     ]
+    assert repr(history[1:]).splitlines()[1] == "    2    12         1" and history[1]["epoch"] == 2
     assert "0.5123" in history._repr_html_() and repr(History()) == "History of no epochs"
 
 

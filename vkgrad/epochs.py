@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 from io import BytesIO
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 from vkgrad.errors import UnsupportedError
 from vkgrad.metrics import Mean
@@ -39,6 +39,16 @@ class History(list[Record]):
 
     It prints as a table.
     """
+
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> Record: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> History: ...
+
+    def __getitem__(self, place: SupportsIndex | slice) -> Record | History:
+        found = super().__getitem__(place)
+        return History(found) if isinstance(place, slice) else found
 
     def column(self, name: str) -> list[float]:
         """One number over the epochs."""

@@ -116,7 +116,7 @@ class Run:
     def train(self, epochs, save_at=None):
         for _ in range(self.loader.epoch, epochs):
             for images, labels in self.loader:
-                loss, gradients = vg.value_and_grad(lambda m: nn.cross_entropy(m(images), labels))(self.model)  # noqa: B023
+                loss, gradients = vg.value_and_grad(lambda m: nn.cross_entropy(m(images), labels))(self.model)
                 self.optimizer.update(self.model, gradients)
                 self.losses.append(loss.item())
                 if len(self.losses) == save_at:
