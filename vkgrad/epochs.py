@@ -47,8 +47,7 @@ class History(list[Record]):
     def __getitem__(self, place: slice) -> History: ...
 
     def __getitem__(self, place: SupportsIndex | slice) -> Record | History:
-        found = super().__getitem__(place)
-        return History(found) if isinstance(place, slice) else found
+        return History(super().__getitem__(place)) if isinstance(place, slice) else super().__getitem__(place)
 
     def column(self, name: str) -> list[float]:
         """One number over the epochs."""
