@@ -115,7 +115,7 @@ EXTENSIONS = {
     r"\bsubgroupBroadcast\(": "GL_KHR_shader_subgroup_ballot : require",
     r"\bcoopmat<": "GL_KHR_cooperative_matrix : require",
     r"\bgl_ScopeSubgroup\b": "GL_KHR_memory_scope_semantics : require",
-    r"\bgl_Subgroup\w+|\bsubgroupBarrier\(": "GL_KHR_shader_subgroup_basic : require",
+    r"\bgl_Subgroup\w+": "GL_KHR_shader_subgroup_basic : require",
     r"\b(float16_t|f16vec2)\b": "GL_EXT_shader_explicit_arithmetic_types_float16 : require",
     r"\[\[unroll\]\]": "GL_EXT_control_flow_attributes : enable",
     r"\bu?int8_t\b": "GL_EXT_shader_8bit_storage : require",

@@ -49,7 +49,6 @@ AT_ONCE, MOST_ROWS = 132, 8  # workgroups that a GPU runs side by side; rows of 
 LANES = 512  # invocations of a workgroup on a GPU
 REGISTERS, OTHER, MOST_KEPT = 1 << 16, 28, 96  # of a processor; for all but weights; weights that a lane keeps there
 ASKED = 16  # words that an invocation asks memory for at a time
-PAIRED = True  # whether lanes of a unit are neighbours where all of its weights stay in registers
 FEWEST_TERMS = 8  # of a product that are worth a lane of their own
 MOST_TRIPS = 16_384  # of an invocation's loops, all together, on a software driver; some stop at 65,535
 
@@ -225,17 +224,16 @@ def _geometry(
         most = min(MOST_KEPT, REGISTERS // lanes - OTHER - ASKED - rows * sums) * 4 // dtypes[0].size_bytes
         kept = each if each * sums <= most + ASKED else max(0, most // sums)
         kept = max(0, each - -(-(each - kept) // at_once) * at_once)  # what is left comes in whole turns
-    paired = PAIRED and kept == each and 1 < parts <= limits.subgroup and 2 * needed() <= words
     exact = terms == parts * each and (each - kept) % at_once == 0
     parameters = {
         "kind": kind, "backwards": backwards, "reverse": reverse != backwards, "hidden": hidden, "terms": terms,
         "sums": sums, "gates": gates, "states": states, "across": across, "parts": parts, "each": each, "rows": rows,
-        "lanes": lanes, "units": -(-rows // parts) if paired else -(-rows * hidden // lanes), "paired": paired,
-        "kept": kept, "at_once": at_once, "exact": exact, **{name: OPS[name].glsl for name in ("sigmoid", "tanh")},
+        "lanes": lanes, "units": -(-rows * hidden // lanes), "kept": kept, "at_once": at_once, "exact": exact,
+        **{name: OPS[name].glsl for name in ("sigmoid", "tanh")},
     }  # fmt: skip
     blocks = -(-batch // rows)
     numbers = {"steps": steps, "batch": batch, "blocks": blocks, "leads": prod(lead)}
-    shared_bytes = (needed() + paired * rows * parts * each) * dtypes[0].size_bytes
+    shared_bytes = needed() * dtypes[0].size_bytes
     return Geometry(groups=prod(lead) * blocks, numbers=numbers, parameters=parameters, shared_bytes=shared_bytes)
 
 
