@@ -217,7 +217,7 @@ def _refuse(node: Node) -> None:
         instead = "int32" if "shaderInt64" in reason else "float32"
         raise UnsupportedError(
             f"{node.op.name}: {node.dtype.name}{list(node.shape)} has no kernel on {device().name}: {reason}. "
-            f"Use {instead}, the cpu device, or VKGRAD_HOST=allow to compute it on the host"
+            f"Use {instead} (.astype(vg.{instead})), the cpu device, or VKGRAD_HOST=allow to compute it on the host"
         )
 
 

@@ -310,6 +310,20 @@ BETWEEN_DEVICES = [
         """,
         UnsupportedError,
         ("float64", "VKGRAD_F64=0"),
-        ("float32", "VKGRAD_HOST=allow"),
+        (".astype(vg.float32)", "VKGRAD_HOST=allow"),
+    ),
+    mistake(
+        "NumPy's doubles into a model, on a device without",
+        """
+        from vkgrad.config import config
+
+        with config.override(device=vg.devices()[0], f64=False):
+            model = nn.Sequential(nn.Linear(4, 2))
+            model(np.ones((3, 4)))  # <-
+        """,
+        UnsupportedError,
+        ("Sequential.0 (Linear)", "float64"),
+        ".astype(vg.float32)",
+        longest=360,
     ),
 ]
