@@ -65,6 +65,8 @@ def _trace(
                 f"{name}: argnums {position} names none of {len(args)} positional arguments; the first is 0"
             )
     positions = tuple(position % len(args) for position in positions)
+    if len(set(positions)) < len(positions):
+        raise DifferentiationError(f"{name}: argnums {argnums} names an argument twice; name each once")
     inputs: list[Node] = []
     sources: list[Tensor] = []
     forms: list[tree.Structure] = []

@@ -175,6 +175,7 @@ def test_mistakes_are_named() -> None:
         (r"argument 0\['w'\]\[1\] is of type int32", lambda: vg.grad(lambda p: p)({"w": [1.0, vg.tensor([1])]})),
         (r"argument 1 is a str", lambda: vg.grad(lambda x, y: x, argnums=1)(1.0, "a")),
         ("argnums 2 names none of 1", lambda: vg.grad(lambda x: x, argnums=2)(1.0)),
+        ("names an argument twice", lambda: vg.grad(lambda x, y: x * y, argnums=(0, -2))(1.0, 2.0)),
         (r"must return \(output, aux\)", lambda: vg.grad(lambda x: x, has_aux=True)(1.0)),
         ("the function must return tensors, output is a float", lambda: vg.vjp(lambda x: 1.0, 1.0)),
         (
