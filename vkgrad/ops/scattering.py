@@ -28,6 +28,7 @@ STAGED = 512  # values that a workgroup brings into shared memory at once
 TURNS_LANES, TURNS_EACH = 512, 4
 GROUPS, TURNS_GROUPS = 528, 264  # workgroups that keep a large GPU busy: those of many lanes are fewer
 TURNS_LEAST = 4096  # fewest values for which lanes should take turns: places of every part are joined afterwards
+SEGMENTS_LANES = 256
 SHARED_BYTES = 48 << 10  # what a large GPU has for a workgroup
 
 
@@ -147,7 +148,7 @@ def segments_geometry(
     shapes: Sequence[Shape], dtypes: Sequence[DType], limits: DeviceLimits, *, join: str, block: int
 ) -> Geometry:
     (_, c), extent = shapes[0], shapes[2][0] - 1
-    local = 8 if limits.software else 64
+    local = 8 if limits.software else min(SEGMENTS_LANES, limits.max_invocations)
     return Geometry(
         groups=-(-extent * c // local),
         numbers={"c": c, "count": extent * c, "block": block},
