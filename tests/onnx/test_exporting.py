@@ -113,6 +113,7 @@ class Outputs(nn.Module):
 
 
 EVEN = chirp((2, 4, 2, 2), 1.0, 0.0)
+POINTS = chirp((1, 3, 3, 2), 1.2, 0.4)
 LAYERS: dict[str, tuple[Callable[[], Callable[..., Any]], tuple[int, ...], str]] = {
     "convolution": (lambda: nn.Conv2d(4, 6, 3, stride=2, padding=1), (2, 4, 9, 8), "Conv 1"),
     "no bias": (lambda: nn.Conv2d(4, 6, 3, bias=False), (2, 4, 9, 8), "Conv 1"),
@@ -137,6 +138,15 @@ LAYERS: dict[str, tuple[Callable[[], Callable[..., Any]], tuple[int, ...], str]]
     "silu": (lambda: nn.SiLU(), (4, 6), "Sigmoid 1"),
     "recurrent": (lambda: Outputs(nn.LSTM(4, 3, bidirectional=True)), (3, 2, 4), "Sigmoid 18"),
     "gated": (lambda: Outputs(nn.GRU(4, 3)), (3, 2, 4), "Tanh 3"),
+    "masks of two conditions": (
+        lambda: lambda x: vg.where((x > 0) & ~(x > 1) | (x < -1) ^ (x > 2), x, 0.0), (4, 6), "And 1 Or 1 Xor 1 Not 1",
+    ),
+    "points of an image": (lambda: lambda x: vg.grid_sample(x, POINTS), (1, 4, 5, 5), "GatherElements 0"),
+    "indices of maxima": (lambda: nn.MaxPool2d(2, return_indices=True), (2, 4, 6, 6), ""),
+    "windows as columns": (lambda: nn.Unfold(3, padding=1), (1, 4, 5, 5), ""),
+    "a weight that is computed": (
+        lambda: nn.utils.parametrizations.spectral_norm(nn.Conv2d(4, 6, 3)).eval(), (1, 4, 5, 5), "Conv 1",
+    ),
     "dropout in evaluation": (lambda: nn.Sequential(nn.Dropout(0.5)).eval(), (4, 6), ""),
 }  # fmt: skip
 

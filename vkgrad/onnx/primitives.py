@@ -30,6 +30,7 @@ SAME = {
     "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh",
     "atanh": "Atanh", "tanh": "Tanh", "sigmoid": "Sigmoid", "softplus": "Softplus", "erf": "Erf",
 }  # fmt: skip
+OF_MASKS = {"BitwiseAnd": "And", "BitwiseOr": "Or", "BitwiseXor": "Xor", "BitwiseNot": "Not"}
 REDUCTIONS = {"sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
 PASSED_ON = ("alias", "stop_gradient", "after")  # they change no value
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -53,7 +54,9 @@ class Writer:
         if name is None:
             rule = RULES.get(node.op.name)
             if node.op.name in SAME:
-                name = self.graph.emit(SAME[node.op.name], *self.operands(node))
+                operator = SAME[node.op.name]
+                operator = OF_MASKS.get(operator, operator) if node.dtype.kind == "b" else operator
+                name = self.graph.emit(operator, *self.operands(node))
             elif node.op.name in REDUCTIONS:
                 name = self.reduced(REDUCTIONS[node.op.name], self.names[node.inputs[0]], node)
             elif node.op.name in PASSED_ON:
