@@ -315,7 +315,7 @@ def _group_norm(x: Any, a: Attributes) -> Tensor:
 
 
 # ---- convolution and pooling
-def _margins(
+def margins_of(
     a: Attributes, extents: Sequence[int], sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[tuple[int, int]]:
     """How much to pad each spatial axis, before and after."""
@@ -332,7 +332,7 @@ def _margins(
     return found
 
 
-def _padded(x: Tensor, margins: Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
+def padded(x: Tensor, margins: Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
     return f.pad(x, [(0, 0), (0, 0), *margins], value) if any(map(any, margins)) else x
 
 
@@ -341,13 +341,13 @@ def _conv(x: Any, a: Attributes) -> Tensor:
     sizes = x[1].shape[2:]
     ones = [1] * len(sizes)
     strides, dilations = a.get("strides", ones), a.get("dilations", ones)
-    margins = _margins(a, x[0].shape[2:], sizes, strides, dilations)
+    margins = margins_of(a, x[0].shape[2:], sizes, strides, dilations)
     convolve = {1: f.conv1d, 2: f.conv2d, 3: f.conv3d}.get(len(sizes))
     if convolve is None:
         raise a.refuse(f"{len(sizes)} spatial axes")
     image, padding = x[0], [low for low, _ in margins]
     if any(low != high for low, high in margins):
-        image, padding = _padded(image, margins), [0] * len(sizes)
+        image, padding = padded(image, margins), [0] * len(sizes)
     bias = x[2] if x.has(2) else None
     return convolve(image, x[1], bias, tuple(strides), tuple(padding), tuple(dilations), a.get("group", 1))
 
@@ -377,7 +377,7 @@ def _pool(x: Any, a: Attributes) -> Tensor:
     ones = [1] * len(sizes)
     strides, dilations = a.get("strides", ones), a.get("dilations", ones)
     extents = x[0].shape[2:]
-    margins = _margins(a, extents, sizes, strides, dilations)
+    margins = margins_of(a, extents, sizes, strides, dilations)
     extra = [0] * len(sizes)
     if a.get("ceil_mode", 0):
         for n, (extent, (low, high)) in enumerate(zip(extents, margins, strict=True)):
@@ -388,7 +388,7 @@ def _pool(x: Any, a: Attributes) -> Tensor:
     wide = [(low, high + more) for (low, high), more in zip(margins, extra, strict=True)]
     is_max = a.node.op_type == "MaxPool"
     lowest = -inf if x[0].dtype.kind == "f" else int(np.iinfo(x[0].dtype.numpy).min)
-    image = _padded(x[0], wide, lowest if is_max else 0.0)
+    image = padded(x[0], wide, lowest if is_max else 0.0)
     name = f"{'max' if is_max else 'avg'}_pool{len(sizes)}d"
     pool = getattr(f, name, None)
     if pool is None:
@@ -400,9 +400,9 @@ def _pool(x: Any, a: Attributes) -> Tensor:
     mean = pool(image, tuple(sizes), tuple(strides))
     counted = f.ones_like(x[0][:1, :1])
     if a.get("count_include_pad", 0):
-        counted = _padded(counted, margins, 1.0)
+        counted = padded(counted, margins, 1.0)
         wide = [(0, more) for more in extra]
-    return mean if not any(map(any, wide)) else mean / pool(_padded(counted, wide), tuple(sizes), tuple(strides))
+    return mean if not any(map(any, wide)) else mean / pool(padded(counted, wide), tuple(sizes), tuple(strides))
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool")
