@@ -22,8 +22,8 @@ from tests.networks import Block, ResNet18
 from tests.onnx.test_exporting import FOLDER, NETWORKS, RESULTS, TOLERANCE, error_of, evaluated, network
 from vkgrad import nn, optim
 from vkgrad.errors import DataError, DataNotFoundError, ShapeError, UnsupportedError, VkgradError
-from vkgrad.onnx.imaging import OPERATORS
 from vkgrad.onnx.loading import Loaded
+from vkgrad.onnx.recurrent import OPERATORS
 
 pytestmark = pytest.mark.usefixtures("on_cpu")  # each file is programs of its own, which a Vulkan driver compiles
 
@@ -113,6 +113,7 @@ def _refused(case: str) -> bool:
         "training_dropout", "convtranspose_output_shape", "convtranspose_kernel_shape", "convtranspose_autopad",
         "maxpool_with_argmax", "edge_pad", "reflect_pad", "wrap_pad", "reduce_max_empty_set", "reduce_min_empty_set",
         "equal_string", "exclusive", "col2im_5d", "gridsample_bicubic",
+        "test_gru_", "lstm_with_peepholes",  # the reset gate before the product, which PyTorch has not either
     )  # fmt: skip
     return any(part in case for part in parts)
 
@@ -175,6 +176,38 @@ def test_onnx_says_the_same(name: str) -> None:
                 tight = {"rtol": 1e-3, "atol": 1e-5}  # ONNX's own measure, for all types
                 np.testing.assert_allclose(value.astype("f8"), expected.astype("f8"), err_msg=case.name, **tight)
     assert seen or name == "Cast", name  # whose examples are not arrays
+
+
+@pytest.mark.parametrize("ending", ["whole", "lengths"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_recurrent_operators(kind: str, direction: str, ending: str) -> None:
+    """As PyTorch writes them, against onnxruntime, and trained."""
+    gates, count = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind], 1 + (direction == "bidirectional")
+    arrays = {
+        "w": chirp((count, gates * 4, 3), 0.6, 0.1), "r": chirp((count, gates * 4, 4), 0.6, 0.2),
+        "b": chirp((count, gates * 8), 0.6, 0.3), "lengths": np.array([5, 2], np.int32),
+        "h": chirp((count, 2, 4), 0.6, 0.4), "c": chirp((count, 2, 4), 0.6, 0.5),
+    }  # fmt: skip
+    names = ["w", "r", "b", "lengths" if ending == "lengths" else "", "h", *["c"] * (kind == "LSTM")]
+    outputs = ["y", "y_h", *["y_c"] * (kind == "LSTM")]
+    more = {"linear_before_reset": 1} if kind == "GRU" else {}
+    node = helper.make_node(kind, ["x", *names], outputs, hidden_size=4, direction=direction, **more)
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [value("x", TensorProto.FLOAT, (5, 2, 3))],
+        [value(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(arrays[name], name) for name in names if name],
+    )
+    file = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    x = chirp((5, 2, 3), 1.0, 0.6)
+    model, expected = Loaded(file), evaluated(file, [x], reference=False)["onnxruntime"]
+    for found, wanted in zip(model(vg.tensor(x)), expected, strict=True):
+        assert_close(found, wanted, "sequence", f"{kind} {direction}")
+    gradients = vg.grad(lambda m: (m(vg.tensor(x))[0] ** 2).sum())(model)
+    assert {"w", "r", "b"} <= gradients.keys() and all(np.abs(g.numpy()).max() > 0 for g in gradients.values())
 
 
 def test_casts() -> None:

@@ -23,8 +23,8 @@ from vkgrad.errors import DataError, DataNotFoundError, ShapeError, UnsupportedE
 from vkgrad.ir.dtypes import int32, int64, uint32, uint64
 from vkgrad.nn.module import Module, parameter
 from vkgrad.onnx.exporting import BUFFERS
-from vkgrad.onnx.imaging import OPERATORS
 from vkgrad.onnx.operators import Attributes
+from vkgrad.onnx.recurrent import OPERATORS
 from vkgrad.tensor import Tensor, asarray, tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
