@@ -30,7 +30,34 @@ def _described(what: str, base: type, shapes: str) -> str:
     return f"{what}{base.__doc__}\n    {shapes}\n    "
 
 
-class _MaxPool(Module):
+class _Pool(Module):
+    """Base of the pooling layers: `options` are the arguments of `function` beside the input."""
+
+    function: ClassVar[Any]
+    options: ClassVar[tuple[str, ...]]
+
+    def forward(self, x: Any) -> Pooled:
+        return type(self).function(x, *(getattr(self, name) for name in self.options))
+
+    def extra_repr(self) -> str:
+        said = {name: getattr(self, name) for name in self.options}
+        return ", ".join(f"{name}={value}" for name, value in said.items() if value is not None and value is not False)
+
+
+class _Windowed(_Pool):
+    """One over windows of one size."""
+
+    def __init__(
+        self, kernel_size: Extents, stride: Extents | None, padding: Extents = 0, dilation: Extents = 1
+    ) -> None:
+        _windows(self, kernel_size, stride, padding, dilation)
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.dilation = dilation
+
+
+class _MaxPool(_Windowed):
     """The largest element of each window. Ties give the gradient to the first in row-major order.
 
     Args:
@@ -42,7 +69,7 @@ class _MaxPool(Module):
         ceil_mode: round the number of windows up: a last one may reach over the end.
     """
 
-    function: ClassVar[Any]
+    options = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
 
     def __init__(
         self,
@@ -53,21 +80,9 @@ class _MaxPool(Module):
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
-        _windows(self, kernel_size, stride, padding, dilation)
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
+        super().__init__(kernel_size, stride, padding, dilation)
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
-
-    def forward(self, x: Any) -> Pooled:
-        options = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
-        return type(self).function(x, *options)
-
-    def extra_repr(self) -> str:
-        said = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}"
-        return said + ", ceil_mode=True" * self.ceil_mode
 
 
 class MaxPool1d(_MaxPool):
@@ -95,6 +110,7 @@ class _MaxUnpool(Module):
     function: ClassVar[Any]
 
     def __init__(self, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0) -> None:
+        _windows(self, kernel_size, stride, padding)
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
         self.padding = padding
@@ -121,7 +137,7 @@ class MaxUnpool3d(_MaxUnpool):
     function = staticmethod(f.max_unpool3d)
 
 
-class _NormPool(Module):
+class _NormPool(_Windowed):
     """(sum of x ** norm_type) ** (1 / norm_type) of each window.
 
     Args:
@@ -131,21 +147,14 @@ class _NormPool(Module):
         ceil_mode: round the number of windows up; a last one that reaches over the end counts as if it were full.
     """
 
-    function: ClassVar[Any]
+    options = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(
         self, norm_type: float, kernel_size: Extents, stride: Extents | None = None, ceil_mode: bool = False
     ) -> None:
+        super().__init__(kernel_size, stride)
         self.norm_type = norm_type
-        self.kernel_size = kernel_size
-        self.stride = stride
         self.ceil_mode = ceil_mode
-
-    def forward(self, x: Any) -> Tensor:
-        return type(self).function(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
-
-    def extra_repr(self) -> str:
-        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}"
 
 
 class LPPool1d(_NormPool):
@@ -163,7 +172,7 @@ class LPPool3d(_NormPool):
     function = staticmethod(f.lp_pool3d)
 
 
-class AvgPool1d(Module):
+class AvgPool1d(_Windowed):
     """The mean of each window.
 
     Shapes: (B, C, T) or (C, T) -> the same with as many T as windows.
@@ -176,7 +185,8 @@ class AvgPool1d(Module):
         count_include_pad: whether the zeros count in the divisor.
     """
 
-    function: ClassVar[Any] = staticmethod(f.avg_pool1d)
+    function = staticmethod(f.avg_pool1d)
+    options: ClassVar[tuple[str, ...]] = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
 
     def __init__(
         self,
@@ -186,19 +196,9 @@ class AvgPool1d(Module):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        _windows(self, kernel_size, stride, padding)
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
+        super().__init__(kernel_size, stride, padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
-
-    def forward(self, x: Any) -> Tensor:
-        options = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
-        return type(self).function(x, *options)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool2d(AvgPool1d):
@@ -211,6 +211,7 @@ class AvgPool2d(AvgPool1d):
     """
 
     function = staticmethod(f.avg_pool2d)
+    options = (*AvgPool1d.options, "divisor_override")
 
     def __init__(
         self,
@@ -224,10 +225,6 @@ class AvgPool2d(AvgPool1d):
         super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
         self.divisor_override = divisor_override
 
-    def forward(self, x: Any) -> Tensor:
-        options = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
-        return type(self).function(x, *options, self.divisor_override)
-
 
 class AvgPool3d(AvgPool2d):
     """The mean of each window, as `AvgPool2d`. Shapes: (B, C, D, H, W) or without B."""
@@ -235,7 +232,7 @@ class AvgPool3d(AvgPool2d):
     function = staticmethod(f.avg_pool3d)
 
 
-class _Adaptive(Module):
+class _Adaptive(_Pool):
     """One number for each of as many windows as asked for: window i of n along H begins at i * H // n and ends before
     ceil((i + 1) * H / n).
 
@@ -243,16 +240,10 @@ class _Adaptive(Module):
         output_size: how many windows, one number or one for each axis; None keeps an extent.
     """
 
-    function: ClassVar[Any]
+    options: ClassVar[tuple[str, ...]] = ("output_size",)
 
     def __init__(self, output_size: Outputs) -> None:
         self.output_size = output_size
-
-    def forward(self, x: Any) -> Pooled:
-        return type(self).function(x, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_Adaptive):
@@ -272,13 +263,11 @@ class AdaptiveAvgPool3d(_Adaptive):
 
 class _AdaptiveMax(_Adaptive):
     __doc__ = f"{_Adaptive.__doc__}    return_indices: give also where each of them is.\n    "
+    options = ("output_size", "return_indices")
 
     def __init__(self, output_size: Outputs, return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
-
-    def forward(self, x: Any) -> Pooled:
-        return type(self).function(x, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
