@@ -21,6 +21,16 @@ from vkgrad.optim.optimizer import Optimizer
 from vkgrad.optim.schedules import Schedule
 from vkgrad.tensor import Tensor, asarray, tensor
 
+__all__ = [
+    "SWALR",
+    "AveragedModel",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
+
 Average = Callable[[Tensor, Tensor, Tensor], Tensor]
 AverageOfAll = Callable[[list[Tensor], list[Tensor], Tensor], list[Tensor]]
 

@@ -15,6 +15,8 @@ from vkgrad.nn.containers import ModuleDict, ModuleList
 from vkgrad.nn.module import Module, parameter
 from vkgrad.tensor import Tensor, asarray
 
+__all__ = ["ParametrizationList", "is_parametrized", "register_parametrization", "remove_parametrizations"]
+
 
 class ParametrizationList(ModuleList):
     """The modules that a parameter passes through, first to last, and the tensors that it starts from."""
