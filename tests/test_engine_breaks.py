@@ -212,7 +212,8 @@ def test_the_poison_is_seen(poison: None) -> None:
 # ---- processes
 def test_an_interrupt_returns_at_once_and_leaves_a_usable_state() -> None:
     code = """
-        import time, vkgrad as vg, numpy as np
+        import signal, vkgrad as vg, numpy as np
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are started deaf to it
         a = vg.tensor(np.ones((256, 256), "f4") / 256); w = vg.zeros(())
         @vg.jit
         def step(x):
