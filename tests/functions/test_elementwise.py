@@ -122,7 +122,7 @@ def test_other_types_are_left_to_python() -> None:
     assert (x == "word") is False
     with pytest.raises(TypeError):
         x + "word"
-    with pytest.raises(TypeError, match="str is neither"):
+    with pytest.raises(TypeError, match="'word' is neither"):
         vg.exp("word")
 
 

@@ -210,6 +210,7 @@ routine(
     samples=uniform(-1, 1).on(
         *(case((2, 12, 2), radix=3, done=done, inverse=done == 2, real=False) for done in (1, 2, 4)),
         case((2, 6), radix=2, done=1, inverse=False, real=True),
+        case((0, 4, 2), radix=2, done=1, inverse=False, real=False),
     ),
     doc="One factor of a `dft`.",
 )  # fmt: skip

@@ -86,9 +86,9 @@ def _simplified(node: Node, has_value: Callable[[Node], bool]) -> Node:
     if name == "cast" and node.inputs[0].dtype.narrow and not node.dtype.narrow:
         return _widened(node.inputs[0], node.dtype, has_value)
     if node.op.family is Family.VIEW:
-        return node if name == "after" else _view(node)
+        return node if name == "after" or has_value(node.inputs[0]) else _view(node)
     if node.op.family is Family.REDUCTION:
-        return _reduction(node)
+        return _reduction(node, has_value)
     if name == "contract" and any(source.size == 0 for source in node.inputs):
         return b.constant(0, node.dtype, node.shape)
     if name in ("multiply_no_nan", "multiply_or_zero"):
@@ -145,6 +145,7 @@ def _folded(node: Node, literals: Sequence[float | int | bool | None]) -> Node:
 
 
 def _view(node: Node) -> Node:
+    """A view of something that is still to be computed, and may be looked through."""
     (source,) = node.inputs
     if node.is_op("reshape"):
         if source.is_op("reshape"):
@@ -166,7 +167,7 @@ def _view(node: Node) -> Node:
     return node
 
 
-def _reduction(node: Node) -> Node:
+def _reduction(node: Node, has_value: Callable[[Node], bool]) -> Node:
     (source,) = node.inputs
     axes = node.attributes["axes"]
     if source.size == 0:
@@ -176,8 +177,8 @@ def _reduction(node: Node) -> Node:
     if not real:
         return source
     if real != tuple(axes):
-        return _reduction(b.build(node.op, source, **{**node.attributes, "axes": real}))
-    if node.is_op("sum") and source.is_op("expand"):
+        return _reduction(b.build(node.op, source, **{**node.attributes, "axes": real}), has_value)
+    if node.is_op("sum") and source.is_op("expand") and not has_value(source):
         # n equal terms are n times one: exact where n is a power of two, one rounding instead of n elsewhere.
         inner = source.inputs[0]
         repeated = tuple(axis for axis in real if inner.shape[axis] == 1)
@@ -187,6 +188,6 @@ def _reduction(node: Node) -> Node:
             shape = tuple(1 if axis in repeated else extent for axis, extent in enumerate(source.shape))
             total = b.expand(inner, shape)
             if kept:
-                total = _reduction(b.build("sum", total, axes=kept))
+                total = _reduction(b.build("sum", total, axes=kept), has_value)
             return b.apply("multiply", total, count if node.dtype.kind != "f" else float(count))
     return node
