@@ -55,7 +55,6 @@ def stacks(plans: list[Plan]) -> int:
     return sum(isinstance(dispatch, Group) and bool(dispatch.rows) for plan in plans for dispatch in plan.kernels)
 
 
-@pytest.mark.swiftshader
 def test_random_programs(plans: list[Plan]) -> None:
     for seed in range(700, 706):
         program = draw_program(seed, LENGTH)

@@ -28,7 +28,7 @@ from vkgrad.runtime._native import Device
 from vkgrad.schedule.plan import build_plan
 from vkgrad.schedule.split import Width
 
-pytestmark = [pytest.mark.device, pytest.mark.swiftshader]
+pytestmark = pytest.mark.device
 
 # Factorisations and recurrences are rounded: tests/test_linalg.py and test_recurrent_template.py compare them.
 ROUTINES = [
@@ -279,7 +279,11 @@ def _is_offered(dtype: np.dtype, device: Device) -> bool:
     return needed is None or bool(device.info["features"].get(needed))
 
 
-@pytest.mark.parametrize("limits", [SOFTWARE, GPU_LIKE], ids=["software", "GPU"])
+# SwiftShader takes minutes, and all memory, to compile what some templates make of a GPU's limits.
+BOTH = [pytest.param(SOFTWARE, marks=pytest.mark.swiftshader, id="software"), pytest.param(GPU_LIKE, id="GPU")]
+
+
+@pytest.mark.parametrize("limits", BOTH)
 @pytest.mark.parametrize("op", ROUTINES, ids=lambda op: op.name)
 def test_a_template_is_its_meaning(device: Device, op: Any, limits: Limits) -> None:
     for case in CASES[op.name]():
