@@ -681,3 +681,17 @@ def batch(name: str, step: int) -> tuple[Array, Array]:
         return chirp((3, 4, 8), 1.0, 0.3 + step), chirp((3, 4, 2), 1.0, 0.5 + step)
     tokens = (np.arange(21) ** 2 + step).reshape(3, 7) % 7
     return tokens[:, :-1].astype(np.int32), tokens[:, 1:].astype(np.int32)
+
+
+# ---- layers trained by themselves
+LAYER_RATE = 0.02  # at 0.05 a recurrence's loss rises again, and float32 strays from float64, PyTorch's by 8e-5
+TRAINED_LAYERS = [*LAYERS, *SEQUENCES]
+
+
+def trained(name: str) -> tuple[str, dict[str, Any], list[Any], dict[str, Any]]:
+    """Kind, arguments, inputs and options of the call of a layer that is trained by itself."""
+    if name in SEQUENCES:
+        kind, arguments, _, call = SEQUENCES[name]
+        return kind, arguments, list(sequence_inputs(name)), call
+    kind, arguments, shape = LAYERS[name]
+    return kind, arguments, [chirp(shape, 1.3, 0.2)] * (2 if kind == "Bilinear" else 1), {}

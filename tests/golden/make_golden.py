@@ -9,7 +9,7 @@ Run it in an environment of its own, where PyTorch is; the tests need only the f
 where it is large) and the gradient's norm, and two weighted sums of each updated parameter. `trainings.npz` has the
 losses of the trainings in `both.py` and the state dicts that they end with. The others hold what
 `cases.py` lists: parameters after some steps of each optimiser, learning rates of each schedule, values and gradients
-of each loss and of each layer. `functions.npz` holds what `functions.py` lists: for each function its value, its
+of each loss and of each layer; `layer_steps.npz` what each layer has learnt after twenty steps. `functions.npz` holds what `functions.py` lists: for each function its value, its
 gradient and its second derivative, one after the other. `state.safetensors` is the state dict of one of each layer, as
 PyTorch saves it. `names.json` lists PyTorch's public names and their arguments. With a path as its argument this
 program reads such a file that vkgrad has written.
@@ -209,6 +209,37 @@ def sequences() -> dict[str, Array]:
     return {key: value.astype(np.float32) for key, value in {**results, **packed(), **parametrised()}.items()}
 
 
+def layer_steps() -> dict[str, Array]:
+    """A layer's parameters, buffers and input after twenty steps of SGD on the mean square of what it gives.
+
+    The input of most layers is trained too, so that those without parameters have something to learn.
+    """
+    results = {}
+    for name in cases.TRAINED_LAYERS:
+        kind, arguments, inputs, call = cases.trained(name)
+        layer = getattr(nn, kind)(**arguments).double()
+        for number, parameter in enumerate(layer.parameters()):
+            parameter.data = double(chirp(tuple(parameter.shape), 0.8, 0.5 + number))
+        given = [tuple(map(double, x)) if isinstance(x, tuple) else double(x) for x in inputs]
+        options = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in call.items()}
+        options = {k: v.double() if torch.is_tensor(v) and v.is_floating_point() else v for k, v in options.items()}
+        learnt = list(layer.parameters())
+        trains_input = name in cases.LAYERS or not learnt
+        if trains_input:
+            x = nn.Parameter(given[0])
+            given = [x if array is inputs[0] else other for array, other in zip(inputs, given, strict=True)]
+            learnt.append(x)
+        optimiser = torch.optim.SGD(learnt, lr=cases.LAYER_RATE)
+        for _ in range(cases.STEP_COUNT):
+            optimiser.zero_grad()
+            sum((y * y).mean() for y in cases.flat(layer(*given, **options)) if y.is_floating_point()).backward()
+            optimiser.step()
+        results |= {f"{name}/{key}": value.numpy() for key, value in layer.state_dict().items()}
+        if trains_input:
+            results[f"{name}/input"] = x.detach().numpy()
+    return {key: value.astype(np.float32) for key, value in results.items()}
+
+
 def packed() -> dict[str, Array]:
     results = {}
     for name, (kind, arguments, shape, lengths) in cases.PACKED.items():
@@ -343,7 +374,7 @@ def main() -> None:
         return read_state(sys.argv[1])
     write_state(Path(__file__).with_name("state.safetensors"))
     Path(__file__).with_name("names.json").write_text(json.dumps(names(), indent=1) + "\n")
-    for make in (lenet_step, trainings, optimisers, losses, layers, sequences, functions):
+    for make in (lenet_step, trainings, optimisers, losses, layers, layer_steps, sequences, functions):
         path = Path(__file__).with_name(f"{make.__name__}.npz")
         np.savez_compressed(path, **make())
         print(f"{path.name}: {path.stat().st_size} bytes")
