@@ -9,10 +9,10 @@ Run it in an environment of its own, where PyTorch is; the tests need only the f
 where it is large) and the gradient's norm, and two weighted sums of each updated parameter. `trainings.npz` has the
 losses of the trainings in `both.py` and the state dicts that they end with. The others hold what
 `cases.py` lists: parameters after some steps of each optimiser, learning rates of each schedule, values and gradients
-of each loss and of each layer; `layer_steps.npz` what each layer has learnt after twenty steps. `functions.npz` holds what `functions.py` lists: for each function its value, its
-gradient and its second derivative, one after the other. `state.safetensors` is the state dict of one of each layer, as
-PyTorch saves it. `names.json` lists PyTorch's public names and their arguments. With a path as its argument this
-program reads such a file that vkgrad has written.
+of each loss and of each layer, and what each layer has learnt after twenty steps. `functions.npz` holds what
+`functions.py` lists: for each function its value, its gradient and its second derivative, one after the other.
+`state.safetensors` is the state dict of one of each layer, as PyTorch saves it. `names.json` lists PyTorch's public
+names and their arguments. With a path as its argument this program reads such a file that vkgrad has written.
 """
 
 from __future__ import annotations
